@@ -91,7 +91,7 @@ async def test_up_status_and_down(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     where = ("--kubeconfig", str(path))
     code, _, err = await _finished("status", *where)
-    assert code == 1 and "none is up" in err and err.count("\n") == 1
+    assert code == 1 and "no sandbox is running" in err and err.count("\n") == 1
     up = await _command("up", "--nodes", "2", "--components", "none", *where)
     assert up.stdout is not None
     first = (await waiting.within(up.stdout.readline(), "the sandbox is not up")).decode()
@@ -100,7 +100,7 @@ async def test_up_status_and_down(tmp_path: Path) -> None:
         code, out, _ = await _finished("status", *where)
         assert code == 0 and "up at https://127.0.0.1:" in out
         code, _, err = await _finished("up", "--components", "none", *where)
-        assert code == 1 and "already up" in err and err.count("\n") == 1
+        assert code == 1 and "already running" in err and err.count("\n") == 1
         code, out, _ = await _finished("kubeconfig", *where)
         assert code == 0 and "current-context" in out
         code, out, _ = await _finished("down", *where)

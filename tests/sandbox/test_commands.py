@@ -64,7 +64,7 @@ async def test_nodes_come_fail_and_go(here: Any, api: Http) -> None:
     await api.until(PODS + "/p", lambda found: found["status"]["phase"] == "Running")
     code, out, err = await here("node", "remove", "node-3", "nowhere", "big")
     assert code == 1 and "node-3 removed" in out and "big removed" in out
-    assert "no node nowhere" in err and err.count("\n") == 1
+    assert "nodes nowhere do not exist" in err and err.count("\n") == 1
     await api.until("/api/v1/nodes", lambda found: len(found["items"]) == 3)
     code, _, err = await here("node", "add", "node-0")
     assert code == 1 and "already exists" in err and err.count("\n") == 1
@@ -211,7 +211,7 @@ async def test_a_dump_fills_another_sandbox(suffix: str, tmp_path: Path, here: A
         code, out, _ = await command("load", file, "--kubeconfig", other.kubeconfig)
         assert code == 0, out
         lines = out.splitlines()
-        assert "created   Widget team/w" in lines and "kept      Namespace default: it is there already" in lines
+        assert "created   Widget team/w" in lines and "kept      Namespace default: it already exists" in lines
         assert lines.index("created   Widget team/w") < lines.index("created   ConfigMap team/a-owned")
         widget = await there.ok("GET", WIDGETS + "/w")
         assert (widget["size"], widget["status"]) == (3, {"seen": 7})

@@ -42,8 +42,18 @@ def test_a_bad_shape_states_the_form(text: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "running", "new", "words"),
     [
-        ("vgpu=1:A100:40Gi", {IDS: "GPU-n-0,NVIDIA,30000,0:"}, {IDS: "GPU-n-0,NVIDIA,20000,0:"}, "more than once"),
-        ("vgpu=1:A100:40Gi", {IDS: "GPU-n-0,NVIDIA,1000,60:"}, {IDS: "GPU-n-0,NVIDIA,1000,60:"}, "more than once"),
+        (
+            "vgpu=1:A100:40Gi",
+            {IDS: "GPU-n-0,NVIDIA,30000,0:"},
+            {IDS: "GPU-n-0,NVIDIA,20000,0:"},
+            "assigned more than once",
+        ),
+        (
+            "vgpu=1:A100:40Gi",
+            {IDS: "GPU-n-0,NVIDIA,1000,60:"},
+            {IDS: "GPU-n-0,NVIDIA,1000,60:"},
+            "assigned more than once",
+        ),
         ("vgpu=1:A100:40Gi", {IDS: "GPU-n-0,NVIDIA,1000,60:"}, {IDS: "GPU-n-0,NVIDIA,1000,40:"}, ""),
         ("vgpu=1:A100:40Gi", {}, {IDS: "GPU-n-7,NVIDIA,1000,0:"}, "not on the node"),
         ("vgpu=1:A30:24Gi:mig", {IDS: "GPU-n-0[q-1],NVIDIA,1,0:"}, {IDS: "GPU-n-0[q-1],NVIDIA,1,0:"}, "another user"),
@@ -59,7 +69,7 @@ def test_devices_that_are_given_away_twice(
 
 
 @pytest.mark.parametrize(
-    ("memory", "number", "words"), [(9, 0, "more than once"), (8, 0, ""), (0, 1, "given out whole")]
+    ("memory", "number", "words"), [(9, 0, "assigned more than once"), (8, 0, ""), (0, 1, "assigned as a whole")]
 )
 def test_shared_cards(memory: int, number: int, words: str) -> None:
     node = manifest("n", parse("cpu=4,gpu-share=2:16"))

@@ -236,7 +236,7 @@ async def test_a_folder_is_for_one_sandbox(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(SandboxError, match="name another folder"):
+    with pytest.raises(SandboxError, match="choose another folder"):
         async with kept(blocked):
             pass
 

@@ -66,7 +66,7 @@ def test_a_stale_state_file_stops_no_other_process(path: Path, other: subprocess
     """The number in it is that of another process by now."""
     state = {"pid": other.pid, "url": "https://127.0.0.1:1", "nodes": 3, "started": running._started(other.pid)}
     running.state_path(path).write_bytes(orjson.dumps(state))
-    assert down(path) == (1, f"sandbox: none is up with {path}; start one with `volcano-py sandbox up`\n")
+    assert down(path) == (1, f"sandbox: no sandbox is running with {path}; start one with `volcano-py sandbox up`\n")
     assert other.poll() is None
     assert CliRunner().invoke(program, ["status", "--kubeconfig", str(path)]).exit_code == 1
 

@@ -1,9 +1,9 @@
-"""A whole cluster on one machine: API server, hollow kubelets, Kubernetes' controllers, and Volcano's components.
+"""A cluster in one process: API server, hollow kubelets, Kubernetes' controllers, and Volcano's components.
 
     async with Sandbox(nodes=3, components=()) as sandbox:
         ...  # sandbox.kubeconfig, sandbox.url, sandbox.token
 
-Everything but the components runs in this process and its event loop.
+All parts except the components run in this process and its event loop.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
 
-POPULATED = "populated"  # the fact that a folder's cluster has all that it began with
+POPULATED = "populated"  # the fact that all first objects of a folder's cluster are created
 _CONTROLLERS = Options()
 NO_CHECK_TIME = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: kube-apiserver checks the time of client certificates at each request (401)."""
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: as in kube-apiserver, certificates are checked at each request (401)."""
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
@@ -58,18 +58,18 @@ class SandboxError(Exception):
 class Sandbox:
     """An embedded cluster.
 
-    nodes: how many, or ready-made Node objects. shapes: taken in turn for the nodes. components: which of scheduler
-    and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file when
-    None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether Volcano's
-    rules for Jobs, PodGroups and Queues apply. first_queues: whether root, default and the
-    scheduler's ConfigMap are there. hollow: whether
+    nodes: the number of nodes, or complete Node objects. shapes: used in turn for the nodes. components: which of
+    scheduler and controller-manager to start as child processes. path: where to write the kubeconfig (a temporary file
+    when None). users: more tokens. crds: extra definitions, or False for none at all. volcano_admission: whether
+    Volcano's rules for Jobs, PodGroups and Queues apply. first_queues: whether to create root, default and the
+    scheduler's ConfigMap. hollow: whether
     kubelets run. controllers: which of Kubernetes' own run, and their time limits; None for none.
-    backoff: seconds before a crashed container starts again. data: the folder to keep everything in (nothing is kept
-    when None; a folder that has a cluster brings it back as it was, with its own nodes); fsync: whether that outlives a
-    power cut, too. audit: the file to log every request to. run_commands: whether containers' commands run as
-    processes of this machine, with the rights of this process; their folders are beside the kubeconfig. rbac: whether
-    users may do only what roles allow, or everything. feature_gates: of the API server, as for Kubernetes'
-    --feature-gates; all are off by default.
+    backoff: seconds before a crashed container restarts. data: the folder for persistent data (None: nothing is
+    persisted; the cluster of an existing folder is restored with its own nodes); fsync: whether the data also survives
+    a power failure. audit: the file for the log of all requests. run_commands: whether containers' commands run as
+    processes of this machine, with the permissions of this process; their folders are beside the kubeconfig. rbac:
+    whether roles restrict users. feature_gates: of the API server, as for Kubernetes' --feature-gates; all are disabled
+    by default.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Sandbox:
         rbac: bool = True,
         feature_gates: str = "",
     ) -> None:
-        """Raises ValueError for feature gates that cannot be used."""
+        """Raises ValueError for invalid feature gates."""
         self.wanted_nodes = nodes
         self.node_shapes = list(node_shapes)
         self.wanted_components = tuple(components)
@@ -135,17 +135,17 @@ class Sandbox:
 
     @property
     def token(self) -> str:
-        """The administrator's."""
+        """The administrator's token."""
         return self.identity.token
 
     def admin(self, user: User) -> None:
-        """Make the sandbox's own token stand for another user."""
+        """Assign the sandbox's own token to another user."""
         self.users[self.token] = user
         self.api.extensions["authenticator"].tokens[self.token] = user
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return len(self.api.resource("", "nodes").collection.entries)
 
     @property
@@ -167,7 +167,7 @@ class Sandbox:
         await self.stop()
 
     async def start(self) -> None:
-        """Bring everything up; SandboxError when that is not possible."""
+        """Start all parts; SandboxError when that is not possible."""
         try:
             await self._start()
         except (DataError, volcano.NotInstalled) as error:
@@ -190,7 +190,7 @@ class Sandbox:
                 self.server.audit = AuditLog(self.audit)
             except OSError as error:
                 why = error.strerror or error
-                raise SandboxError(f"cannot write {self.audit} ({why}); name another with --audit-log") from None
+                raise SandboxError(f"cannot write {self.audit} ({why}); choose another with --audit-log") from None
         put(self.api, "", "namespaces", self._namespace(volcano.SYSTEM_NAMESPACE))
         if self.first_queues:
             put(self.api, "", "configmaps", volcano.scheduler_configmap())
@@ -210,7 +210,7 @@ class Sandbox:
             cluster = LocalCluster(self.api)
             if self.run_commands:
                 await self._start_processes(cluster)
-            else:  # real processes take the time that they take
+            else:  # the duration of real processes is not simulated
                 follow(clock, self.api.resource("", "configmaps").collection)
             self.kubelets = Kubelets(cluster, backoff=self.backoff, clock=clock, processes=self.processes)
             self.kubelets.start()
@@ -238,11 +238,11 @@ class Sandbox:
             await self.processes.start(pods, cluster.pod_addresses())
         except OSError as error:
             raise SandboxError(
-                f"cannot make the pods' folder {folders[0]} ({error.strerror or error}); name another --kubeconfig"
+                f"cannot create the pods' folder {folders[0]} ({error.strerror or error}); choose another --kubeconfig"
             ) from None
 
     async def keep_only(self, fill: Callable[[Api], None]) -> None:
-        """Put objects into the data folder without anything running; SandboxError when that is not possible."""
+        """Store objects in the data folder without starting anything; SandboxError when that is not possible."""
         try:
             self._open()
             self.api = new_api(self.durable)
@@ -267,7 +267,8 @@ class Sandbox:
         identity.save(database, self.identity)
 
     async def _listen(self, tls: ssl.SSLContext) -> None:
-        """On the wanted port; else where the cluster was before, so that its old kubeconfigs are valid; else on any."""
+        """Listen on the requested port; else on the cluster's former port, so that old kubeconfigs are valid; else on
+        any port."""
         if not self.wanted_port and self.identity.port:
             try:
                 await self.server.start(self.host, self.identity.port, tls)
@@ -283,7 +284,7 @@ class Sandbox:
             ) from None
 
     async def _keep(self) -> None:
-        """Everything a cluster begins with is in the folder."""
+        """Record that all first objects are in the folder."""
         if self.durable is None:
             return
         await self.durable.settled()
@@ -294,7 +295,7 @@ class Sandbox:
             self.durable.database.set_fact(POPULATED, "yes")
 
     async def stop(self) -> None:
-        """Stop everything, children first."""
+        """Stop all parts, beginning with the children."""
         if self.components is not None:
             await self.components.stop()
         if self.kubelets is not None:
@@ -327,20 +328,20 @@ class Sandbox:
         }
 
     def _define(self) -> None:
-        """Install the CRDs, served at once, and Volcano's first queues and rules."""
+        """Install the CRDs, and Volcano's first queues and rules."""
         documents = [*volcano.definitions(), *(self.crds if isinstance(self.crds, Sequence) else ())]
         definitions: Definitions = self.api.extensions["definitions"]
         for document in documents:
             if document.get("kind") == "CustomResourceDefinition":
                 put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", definitions.established(document))
-        # with a webhook manager the rules come over HTTPS
+        # with a webhook manager, the rules are called over HTTPS
         if self.volcano_admission and volcano.WEBHOOK_MANAGER not in self.wanted_components:
             volcano.install_admission(self.api)
         if self.first_queues and not self.restored:
             volcano.put_first_queues(self.api)
 
     def _populate(self) -> None:
-        """Make the nodes."""
+        """Create the nodes."""
         wanted = self.wanted_nodes
         nodes = shapes.numbered(wanted, self.node_shapes) if isinstance(wanted, int) else list(wanted)
         resource = self.api.resource("", "nodes")
@@ -362,5 +363,5 @@ class Sandbox:
             kubeconfig.write(self.path, self.url, self.authority, self.token)
         except OSError as error:
             raise SandboxError(
-                f"cannot write the kubeconfig {self.path} ({error.strerror or error}); name another with --kubeconfig"
+                f"cannot write the kubeconfig {self.path} ({error.strerror or error}); choose another with --kubeconfig"
             ) from None

@@ -1,4 +1,4 @@
-"""The components beside the API server: child processes that get the kubeconfig."""
+"""The components in addition to the API server: child processes that use the kubeconfig."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Components:
     """The running children, by name."""
 
     command: Callable[[str], Sequence[str]]
-    """The module that runs a component, and its arguments; raises ValueError for an unknown name."""
+    """Returns the module of a component, and its arguments; raises ValueError for an unknown name."""
     logs: Path | None = None
     """The folder for <name>.log; None: children write to this process's stderr."""
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""Devices that node agents announce, in node shapes. For devices of DRA drivers see `devices`.
+"""Devices of node agents, in node shapes. For devices of DRA drivers see `devices`.
 
 gpu=8:A100:80Gi         8 cards of 80Gi that HAMi shares
-gpu=2:A30:24Gi:mig      the same, divided into MIG instances
-gpu-share=4:16          4 cards with 16 units of memory each, shared by memory or given out whole
+gpu=2:A30:24Gi:mig      the same, partitioned into MIG instances
+gpu-share=4:16          4 cards with 16 units of memory each, shared by memory or allocated as a whole
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from volcano_py.sandbox.apiserver.apimachinery import quantity
 
 _SHARES = 10
-"""Pods that may share a card, HAMi's default."""
+"""The number of pods that may share a card, HAMi's default."""
 _MIB = 1 << 20
 NAMES = ("vgpu", "gpu-share")
 

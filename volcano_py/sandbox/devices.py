@@ -1,7 +1,7 @@
-"""A driver of dynamic resources that has no hardware: node shapes become ResourceSlices and DeviceClasses.
+"""A driver of dynamic resources without hardware: node shapes become ResourceSlices and DeviceClasses.
 
 `gpu=8:A100:80Gi` in a shape is eight devices of the class `gpu.sandbox`, each with the attributes `model` and `index`
-and the capacity `memory`. The model and the memory may be left out: `nic=2:`.
+and the capacity `memory`. The model and the memory are optional: `nic=2:`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def parse_devices(kind: str, text: str) -> Devices:
     count, _, rest = text.partition(":")
     model, _, memory = rest.partition(":")
     if not count.isdigit() or int(count) > 128 or not kind.replace("-", "").isalnum() or not kind.islower():
-        raise ValueError(f"{kind}={text!r} are no devices; write e.g. gpu=8:A100:80Gi, at most 128")
+        raise ValueError(f"{kind}={text!r} is not a device shape; write e.g. gpu=8:A100:80Gi, at most 128")
     return Devices(kind, int(count), model.strip(), quantity.canonical(memory) if memory else "")
 
 
 def slice_of(node: str, devices: Devices) -> Object:
-    """What the driver publishes for one node."""
+    """The ResourceSlice of the driver for one node."""
     rows: list[Object] = []
     for index in range(devices.number):
         row: Object = {"name": f"{devices.kind}-{index}", "attributes": {"index": {"int": index}}}

@@ -19,11 +19,11 @@ from volcano_py.sandbox.apiserver.storage.store import DELETED
 Object = dict[str, Any]
 
 PAGE = 500
-TWICE = ("events.k8s.io",)  # groups whose objects are served by another group, too
+TWICE = ("events.k8s.io",)  # groups whose objects are also served by another group
 
 
 async def served(client: Client) -> AsyncIterator[Object]:
-    """Everything that a server lists, resource by resource in the version that it prefers."""
+    """All objects of a server, resource by resource in the preferred version."""
     for version, resource in await listable(client):
         query: dict[str, Any] = {"limit": PAGE}
         while True:
@@ -42,7 +42,7 @@ def prefix(version: str) -> str:
 
 
 async def listable(client: Client) -> list[tuple[str, Object]]:
-    """(apiVersion, resource of discovery) of everything that can be listed."""
+    """(apiVersion, resource of discovery) of all resources that can be listed."""
     groups = orjson.loads(await client.raw("GET", "/apis"))["groups"]
     versions = ["v1", *(row["preferredVersion"]["groupVersion"] for row in groups if row["name"] not in TWICE)]
     out = []
@@ -53,7 +53,7 @@ async def listable(client: Client) -> list[tuple[str, Object]]:
 
 
 def kept(database: Database, report: Callable[[str], None]) -> Iterator[Object]:
-    """Everything in a data folder; rows that are damaged are reported and left out."""
+    """All objects of a data folder; damaged rows are reported and left out."""
     newest: dict[str, dict[str, bytes]] = {}
     for row in database.readable(report):
         objects = newest.setdefault(row.collection, {})
@@ -72,7 +72,7 @@ def kept(database: Database, report: Callable[[str], None]) -> Iterator[Object]:
 
 
 def _kinds(definitions: Iterable[Object]) -> dict[str, tuple[str, str]]:
-    """(apiVersion, kind) of what each collection holds."""
+    """(apiVersion, kind) of the objects of each collection."""
     out: dict[str, tuple[str, str]] = {}
     for resource in new_api().registry:
         if resource.to_stored is None:
@@ -108,15 +108,15 @@ class ListWriter:
 
 
 def read(path: Path) -> list[Object]:
-    """The objects of a file: JSON or YAML, Lists or single ones. ValueError names what is wrong."""
+    """The objects of a file: JSON or YAML, Lists or single ones. ValueError contains the error and the remedy."""
     try:
         text = path.read_bytes()
         try:
-            documents = [orjson.loads(text)]  # YAML would do, but a hundred times more slowly
+            documents = [orjson.loads(text)]  # YAML would also work, but is a hundred times slower
         except orjson.JSONDecodeError:
             documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except OSError as error:
-        raise ValueError(f"cannot read {path} ({error.strerror}); name a file that `sandbox dump` wrote") from None
+        raise ValueError(f"cannot read {path} ({error.strerror}); use a file that `sandbox dump` wrote") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is neither JSON nor YAML: {' '.join(str(error).split())}") from None
     out: list[Object] = []
@@ -128,9 +128,9 @@ def read(path: Path) -> list[Object]:
     for number, obj in enumerate(out, 1):
         meta = obj.get("metadata") if isinstance(obj, dict) else None
         if not isinstance(meta, dict) or not all(map(_is_text, (obj.get("apiVersion"), obj.get("kind")))):
-            raise ValueError(f"{path}: object {number} has no apiVersion, kind or metadata; give it these")
+            raise ValueError(f"{path}: object {number} has no apiVersion, kind or metadata; add them")
         if not _is_text(meta.get("name")):
-            raise ValueError(f"{path}: object {number}, a {obj['kind']}, has no metadata.name; give it one")
+            raise ValueError(f"{path}: object {number}, a {obj['kind']}, has no metadata.name; add one")
     return out
 
 

@@ -1,4 +1,4 @@
-"""`volcano-py sandbox nodes`: hollow nodes for a control plane that is not the sandbox's."""
+"""`volcano-py sandbox nodes`: hollow nodes for another control plane than the sandbox's."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from volcano_py.sandbox.terminal import fail, node_shape_option
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The control plane to attach to.",
+    help="Path to the kubeconfig of the control plane to attach to.",
 )
-@click.option("--context", help="A context of the kubeconfig other than its current one.")
-@click.option("--nodes", "count", type=click.IntRange(0), default=20, show_default=True, help="How many nodes.")
+@click.option("--context", help="Name of the kubeconfig context to use. Defaults to the current context.")
+@click.option("--nodes", "count", type=click.IntRange(0), default=20, show_default=True, help="Number of nodes.")
 @node_shape_option
-@click.option("--name", default="hollow", show_default=True, help="Nodes are named NAME-0, NAME-1, …")
+@click.option("--name", default="hollow", show_default=True, help="Prefix of the node names: NAME-0, NAME-1, ….")
 @click.option(
     "--controllers",
     is_flag=True,
-    help="Run Kubernetes' controllers, too: for a bare kube-apiserver without kube-controller-manager.",
+    help="Also run Kubernetes' controllers, for a kube-apiserver without kube-controller-manager.",
 )
-@click.option("--keep", is_flag=True, help="Leave the nodes and their pods at the end; they become NotReady.")
-@click.option("--print-role", is_flag=True, help="Print the ClusterRole that hollow nodes need, and end.")
+@click.option("--keep", is_flag=True, help="Keep the nodes and their pods at the end; they become NotReady.")
+@click.option("--print-role", is_flag=True, help="Print the ClusterRole for hollow nodes, and exit.")
 def nodes(
     kubeconfig: Path | None,
     context: str | None,
@@ -50,7 +50,7 @@ def nodes(
         click.echo(yaml.safe_dump(role(), sort_keys=False), nl=False)
         return
     if kubeconfig is None:
-        fail("nodes: name the control plane with --kubeconfig")
+        fail("nodes: set the control plane with --kubeconfig")
 
     async def run() -> None:
         done = asyncio.Event()
@@ -61,13 +61,13 @@ def nodes(
             async with attachment:
                 with_what = " and Kubernetes' controllers" if controllers else ""
                 click.echo(f"{count} nodes {name}-…{with_what} are attached to {client.credentials.server}.")
-                end = "leaves them" if keep else "removes them and their pods"
+                end = "keeps them" if keep else "deletes them and their pods"
                 click.echo(f"Ctrl-C {end}.")
                 await done.wait()
 
     try:
         if not re.fullmatch("[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?", name):
-            raise ValueError(f"--name {name!r} is not a name of a node; use lower case letters, digits and -")
+            raise ValueError(f"--name {name!r} is not a valid node name; use lower case letters, digits and -")
         parsed = [shapes.parse(text) for text in node_shapes]
         asyncio.run(run())
     except (AttachError, KubeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What makes a sandbox the same one after a restart: its authority, its token, its signing key and its port."""
+"""The identity of a sandbox across restarts: its authority, its token, its signing key and its port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FACT = "identity"
 
 @dataclass(slots=True)
 class Identity:
-    """`token` is the administrator's, `key` signs those of service accounts; port 0: none was used yet."""
+    """`token` is the administrator's, `key` signs those of service accounts; port 0: no port was used yet."""
 
     authority: Authority = field(default_factory=new_authority)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -24,7 +24,7 @@ class Identity:
 
 
 def load(database: Database) -> Identity:
-    """The identity of a data folder; a fresh one for a new folder."""
+    """The identity of a data folder; a new one for a new folder."""
     with database.guarded():
         text = database.fact(FACT)
     if text is None:
@@ -38,7 +38,7 @@ def load(database: Database) -> Identity:
 
 
 def save(database: Database, identity: Identity) -> None:
-    """Keep it; the caller has no transaction open."""
+    """Store the identity; the caller must have no open transaction."""
     raw = {
         "certificate": identity.authority.certificate.decode(),
         "authorityKey": identity.authority.key.decode(),

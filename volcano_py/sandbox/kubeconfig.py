@@ -31,7 +31,7 @@ def document(url: str, authority: bytes, token: str) -> dict[str, Any]:
 
 
 def write(path: Path, url: str, authority: bytes, token: str) -> None:
-    """Write it for its owner alone; a file or link of that name is replaced. Raises OSError."""
+    """Write a file that only its owner can read; a file or link of that name is replaced. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with private_files.replacing(path) as file:
         yaml.safe_dump(document(url, authority, token), file, sort_keys=False)

@@ -1,7 +1,7 @@
 """A child process that ends with its sandbox: `python -m volcano_py.sandbox.lifeline MODULE ARGUMENTS…`.
 
-The sandbox holds the other end of the child's standard input. It closes when the sandbox ends, kill -9 included;
-without this a scheduler would go on and connect to the next sandbox on the same port.
+The sandbox holds the other end of the child's standard input. It is closed when the sandbox ends, also by kill -9;
+otherwise a scheduler would continue and connect to the next sandbox on the same port.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GRACE_SECONDS = 5.0
 
 
 def end_with_parent() -> None:
-    """Terminate this process when standard input closes, and end it after `GRACE_SECONDS` if it still runs."""
+    """Terminate this process when standard input is closed, and kill it if it still runs after `GRACE_SECONDS`."""
 
     def wait() -> None:
         while os.read(0, 4096):
@@ -30,7 +30,7 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Run the module that the first argument names, with the arguments after it."""
+    """Run the module of the first argument with the remaining arguments."""
     end_with_parent()
     runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 

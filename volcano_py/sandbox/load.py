@@ -1,8 +1,8 @@
-"""Objects of a List back into a sandbox: what is missing is created, owners before what they own.
+"""Loads the objects of a List into a sandbox: missing objects are created, owners before their dependents.
 
-Into a running one through its API server: each object gets a new uid (owner references follow), and a status where the
-server takes one; what its kubelets and controllers report themselves is left to them. Into a data folder that no
-sandbox uses they go as they were, with uid and status.
+Into a running sandbox through its API server: each object gets a new uid (owner references are updated), and its
+status if no kubelet or controller of the sandbox reports it. Into a data folder that no sandbox uses: unchanged, with
+uid and status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from volcano_py.sandbox.dump import prefix
 Object = dict[str, Any]
 
 FIRST = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "Queue", "ServiceAccount")
-# what changes or denies what comes after it
+# objects that change or deny later ones
 LAST = (
     "ResourceQuota",
     "LimitRange",
@@ -44,13 +44,11 @@ _OF_THE_SERVER = (
 )
 DEFINITION_SECONDS = 3.0  # until a definition that was just created is served
 
-Report = Callable[
-    [str, str], None
-]  # what became of it ("created", "kept", "left out", "rejected"), the rest of the line
+Report = Callable[[str, str], None]  # the result ("created", "kept", "left out", "rejected"), the rest of the line
 
 
 def ordered(objects: Iterable[Object]) -> list[Object]:
-    """By kind, and parents (owners; of queues the queue above) before their children."""
+    """Sort by kind, and parents (owners; for queues the parent queue) before their children."""
     rows = list(objects)
     by_uid = {obj["metadata"].get("uid"): obj for obj in rows}
     queues = {obj["metadata"]["name"]: obj for obj in rows if obj["kind"] == "Queue"}
@@ -59,7 +57,7 @@ def ordered(objects: Iterable[Object]) -> list[Object]:
     def depth(obj: Object) -> int:
         known = depths.get(id(obj))
         if known is None:
-            depths[id(obj)] = 0  # owners in a circle begin somewhere
+            depths[id(obj)] = 0  # a cycle of owners
             above = [by_uid.get(row.get("uid")) for row in obj["metadata"].get("ownerReferences") or []]
             if obj["kind"] == "Queue":
                 above.append(queues.get((obj.get("spec") or {}).get("parent", "")))
@@ -81,9 +79,9 @@ def called(obj: Object) -> str:
 
 
 async def into_server(client: Client, objects: list[Object], report: Report) -> None:
-    """Create what is missing in a running sandbox."""
+    """Create the missing objects in a running sandbox."""
     served = _Served(client)
-    uids: dict[str, str] = {}  # of the file's objects, now
+    uids: dict[str, str] = {}  # new uids, by the uids in the file
     for obj in ordered(objects):
         meta = obj["metadata"]
         if meta.get("deletionTimestamp"):
@@ -101,7 +99,7 @@ async def into_server(client: Client, objects: list[Object], report: Report) -> 
                 report("created", called(obj))
             except AlreadyExists:
                 made = orjson.loads(await client.raw("GET", f"{path}/{meta['name']}"))
-                report("kept", f"{called(obj)}: it is there already")
+                report("kept", f"{called(obj)}: it already exists")
             if meta.get("uid"):
                 uids[meta["uid"]] = made["metadata"]["uid"]
         except ApiError as error:
@@ -115,7 +113,7 @@ def _path(obj: Object, resource: Object) -> str:
 
 def _to_create(obj: Object, uids: dict[str, str]) -> Object:
     meta = {key: value for key, value in obj["metadata"].items() if key not in _OF_THE_SERVER}
-    # an owner that is not there would have the garbage collector take its dependents away
+    # the garbage collector would delete dependents of a missing owner
     owners = [
         {**row, "uid": uids[row["uid"]]} for row in meta.pop("ownerReferences", None) or [] if row.get("uid") in uids
     ]
@@ -125,7 +123,7 @@ def _to_create(obj: Object, uids: dict[str, str]) -> Object:
 
 
 async def _set_status(client: Client, path: str, obj: Object, resource: Object) -> None:
-    """Write a status that no controller of the sandbox would compute."""
+    """Write a status that no controller of the sandbox computes."""
     status = obj.get("status")
     live = obj["kind"] in ("Namespace", "CustomResourceDefinition") or (
         obj["kind"] == "Pod" and (status or {}).get("phase") not in FINISHED
@@ -137,14 +135,14 @@ async def _set_status(client: Client, path: str, obj: Object, resource: Object) 
 
 
 class _Served:
-    """What the server serves, by apiVersion and kind."""
+    """The served resources, by apiVersion and kind."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.known: dict[tuple[str, str], Object] = {}
 
     async def find(self, version: str, kind: str) -> Object | None:
-        """A resource of discovery, with hasStatus; waits a little for one that has just been defined."""
+        """A resource of discovery, with hasStatus; waits for one that was just defined."""
         ends = asyncio.get_running_loop().time() + DEFINITION_SECONDS
         while (version, kind) not in self.known:
             await self._read(version)
@@ -166,14 +164,14 @@ class _Served:
 
 
 def into_store(api: Api, objects: list[Object], report: Report) -> None:
-    """Put what is missing into a store that is not served yet, as it was."""
+    """Store the missing objects, unchanged, in a store that is not served yet."""
     for obj in ordered(objects):
         resource = api.registry.by_kind.get((obj["apiVersion"], obj["kind"]))
         meta = obj["metadata"]
         if resource is None:
-            report("rejected", f"{called(obj)}: there is no kind {obj['kind']} in {obj['apiVersion']}")
+            report("rejected", f"{called(obj)}: the kind {obj['kind']} does not exist in {obj['apiVersion']}")
         elif resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:
-            report("kept", f"{called(obj)}: it is there already")
+            report("kept", f"{called(obj)}: it already exists")
         else:
             api.write(resource, ADDED, bare(resource, obj))
             report("created", called(obj))

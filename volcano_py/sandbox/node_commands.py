@@ -1,4 +1,4 @@
-"""`volcano-py sandbox node …` and `clock`: what changes a running sandbox, as objects that its kubelets watch."""
+"""`volcano-py sandbox node …` and `clock`: change a running sandbox through objects that its kubelets watch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape
 
 @click.group()
 def node() -> None:
-    """Add, remove and break nodes of the running sandbox."""
+    """Add nodes to the running sandbox, delete them, or let them fail."""
 
 
 @node.command()
 @click.argument("names", nargs=-1)
-@click.option("--count", type=click.IntRange(1), help="How many, named node-N by the next free numbers.")
+@click.option("--count", type=click.IntRange(1), help="Number of nodes, named node-N with the next free numbers.")
 @node_shape_option
 @kubeconfig_option()
 def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...], kubeconfig: Path) -> None:
@@ -29,7 +29,7 @@ def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...],
     from volcano_py.sandbox import shapes
 
     if names and count is not None:
-        fail("node add: give names or --count, not both")
+        fail("node add: specify names or --count, not both")
     try:
         chosen = [shapes.parse(text) for text in node_shapes] or [shapes.NodeShape()]
     except ValueError as error:
@@ -47,7 +47,7 @@ def add(names: tuple[str, ...], count: int | None, node_shapes: tuple[str, ...],
 
 
 async def _each(names: tuple[str, ...], work: Any, done: str) -> None:
-    """Do it for every node; a missing node does not stop the others."""
+    """Call a function for every node; a missing node does not affect the others."""
     missing = []
     for name in names:
         try:
@@ -56,14 +56,14 @@ async def _each(names: tuple[str, ...], work: Any, done: str) -> None:
         except NotFound:
             missing.append(name)
     if missing:
-        fail(f"no node {', '.join(missing)}; `kubectl get nodes` lists what there is")
+        fail(f"nodes {', '.join(missing)} do not exist; `kubectl get nodes` lists all nodes")
 
 
 @node.command()
 @click.argument("names", nargs=-1, required=True)
 @kubeconfig_option()
 def remove(names: tuple[str, ...], kubeconfig: Path) -> None:
-    """Remove nodes, and the pods on them."""
+    """Delete nodes, and the pods on them."""
     ask(kubeconfig, lambda client: _each(names, lambda name: client.delete(NODE, name), "removed"))
 
 
@@ -71,7 +71,7 @@ def remove(names: tuple[str, ...], kubeconfig: Path) -> None:
 @click.argument("names", nargs=-1, required=True)
 @kubeconfig_option()
 def break_(names: tuple[str, ...], kubeconfig: Path) -> None:
-    """Make nodes fail: no heartbeat, no status of their pods. The Node objects stay."""
+    """Let nodes fail: they send no heartbeat and no status of their pods. The Node objects are kept."""
     _set_failed(names, kubeconfig, "true", "has failed")
 
 
@@ -79,8 +79,8 @@ def break_(names: tuple[str, ...], kubeconfig: Path) -> None:
 @click.argument("names", nargs=-1, required=True)
 @kubeconfig_option()
 def recover(names: tuple[str, ...], kubeconfig: Path) -> None:
-    """Bring failed nodes back; pods that are still there go on."""
-    _set_failed(names, kubeconfig, None, "is back")
+    """Recover failed nodes; their remaining pods continue."""
+    _set_failed(names, kubeconfig, None, "is ready again")
 
 
 def _set_failed(names: tuple[str, ...], kubeconfig: Path, value: str | None, done: str) -> None:
@@ -91,10 +91,10 @@ def _set_failed(names: tuple[str, ...], kubeconfig: Path, value: str | None, don
 
 
 @click.command()
-@click.option("--speed", help="How many seconds pass in one; 1 is the wall clock.")
+@click.option("--speed", help="Simulated seconds per second; 1 is the wall clock.")
 @kubeconfig_option()
 def clock(speed: str | None, kubeconfig: Path) -> None:
-    """Show or set how fast the running times of hollow containers pass."""
+    """Print or set the speed of the run times of hollow containers."""
     from volcano_py.sandbox.kubelet.clock import KEY, NAME, NAMESPACE, parse_speed
 
     async def work(client: Client) -> None:
@@ -111,7 +111,7 @@ def clock(speed: str | None, kubeconfig: Path) -> None:
 
 
 async def speed_of(client: Client) -> str:
-    """The clock's speed as its ConfigMap has it."""
+    """The clock's speed in its ConfigMap."""
     from volcano_py.sandbox.kubelet.clock import KEY, NAME, NAMESPACE
 
     try:
@@ -122,7 +122,7 @@ async def speed_of(client: Client) -> str:
 
 
 async def summary(client: Client) -> str:
-    """What there is, in a few words: `3 nodes (1 failed)`."""
+    """A summary: `3 nodes (1 failed)`."""
     from volcano_py.sandbox.kubelet.nodes import FAILED
 
     nodes, speed = await asyncio.gather(client.list(NODE), speed_of(client))

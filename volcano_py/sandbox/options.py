@@ -1,4 +1,4 @@
-"""`volcano-py sandbox`: bring an embedded cluster up in the foreground, and query it from elsewhere."""
+"""`volcano-py sandbox`: starts an embedded cluster in the foreground, and queries it from other processes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 MOST_FILES = 65536
 STOP_SECONDS = 30.0
-"""How long `down` waits for the sandbox to end."""
+"""Seconds for which `down` waits for the end of the sandbox."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def sandbox() -> None:
-    """A whole cluster on this machine: API server, hollow nodes, scheduler and controllers."""
+    """Run a cluster on this machine: API server, hollow nodes, scheduler and controllers."""
 
 
 for command in (node, nodes, clock, dump, load):
@@ -37,34 +37,34 @@ for command in (node, nodes, clock, dump, load):
 
 
 @sandbox.command()
-@click.option("--nodes", default=20, show_default=True, help="How many nodes.")
+@click.option("--nodes", default=20, show_default=True, help="Number of nodes.")
 @node_shape_option
 @kubeconfig_option()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=0, show_default=True, help="The port to listen on; 0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=0, show_default=True, help="Port to listen on; 0 selects a free one.")
 @click.option(
     "--components",
     default="scheduler,controller-manager",
     show_default=True,
-    help="Which components to start, by commas; none for the API server and nodes alone.",
+    help="Comma-separated components to start; none for only the API server and nodes.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep everything in this folder; a cluster that is there comes back with its own nodes, token and port.",
+    help="Folder for persistent data; an existing cluster is restored with its own nodes, token and port.",
 )
-@click.option("--fsync", is_flag=True, help="With --data: what was acknowledged survives a power cut, too; slower.")
+@click.option("--fsync", is_flag=True, help="With --data: acknowledged writes also survive a power failure; slower.")
 @click.option(
     "--audit-log",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Append a line for every request to this file: user, verb, object and status code.",
+    help="Path to an audit log: one line per request, with user, verb, object and status code.",
 )
 @click.option(
     "--authorization",
     type=click.Choice(["rbac", "always-allow"]),
     default="rbac",
     show_default=True,
-    help="What users other than the administrator may do: what roles allow, or everything.",
+    help="Permissions of users other than the administrator: those of their roles, or all.",
 )
 @click.option(
     "--feature-gates",
@@ -73,13 +73,13 @@ for command in (node, nodes, clock, dump, load):
     help="Alpha features of the API server: GenericWorkload (native gangs), TopologyAwareWorkloadScheduling, "
     "WorkloadAwarePreemption, DRAWorkloadResourceClaims; AllAlpha for all.",
 )
-@click.option("--dashboard", is_flag=True, help="Serve the dashboard as well; requires the extra [dashboard].")
-@click.option("--dashboard-port", default=0, show_default=True, help="Its port; 0 takes a free one.")
+@click.option("--dashboard", is_flag=True, help="Also serve the dashboard; requires the extra [dashboard].")
+@click.option("--dashboard-port", default=0, show_default=True, help="Port of the dashboard; 0 selects a free one.")
 @click.option(
     "--run-commands",
     is_flag=True,
-    help="Run the commands of pods' containers as processes of THIS MACHINE, with all rights of the user who starts "
-    "the sandbox: every user who may create pods may do whatever you may. Without it no pod runs a command.",
+    help="Run the commands of pods' containers as processes of THIS MACHINE, with the permissions of the user who "
+    "starts the sandbox: every user who may create pods has these permissions. By default no pod runs a command.",
 )
 def up(
     nodes: int,
@@ -136,7 +136,7 @@ def up(
 
 
 def _allow_many_files() -> None:
-    """Every watch is an open file, and many systems begin with 1,024: take as many as we may."""
+    """Raise the limit of open files: every watch is one, and the default of many systems is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -164,22 +164,22 @@ def _claim(path: Path) -> Claim:
     except running.AlreadyRunning as error:
         where = f" at {error.state.url} (pid {error.state.pid})" if error.state is not None else ""
         raise SandboxError(
-            f"one is already up{where} with {path}; "
-            "stop it with `volcano-py sandbox down`, or name another --kubeconfig"
+            f"a sandbox is already running{where} with {path}; "
+            "stop it with `volcano-py sandbox down`, or choose another --kubeconfig"
         ) from None
     except OSError as error:
-        raise SandboxError(f"cannot write beside {path} ({error.strerror}); name another with --kubeconfig") from None
+        raise SandboxError(f"cannot write beside {path} ({error.strerror}); choose another with --kubeconfig") from None
 
 
 async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event, dashboard: str) -> None:
     """Run a cluster until `done`. `dashboard`: its address, empty without one.
 
-    Raises SandboxError when it cannot start or cannot keep its objects.
+    Raises SandboxError when it cannot start or cannot persist its objects.
     """
     from volcano_py.sandbox.cluster import SandboxError
 
     async with cluster:
-        # what is there now stays; looking at it again and again would cost a tenth of the requests
+        # existing objects are long-lived; repeated collections of them would cost a tenth of the requests
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
@@ -209,14 +209,14 @@ def _announce(cluster: Sandbox, dashboard: str) -> None:
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
     if cluster.run_commands:
-        lines.append(f"Pods' commands run on this machine, with your rights, in {cluster.kubeconfig}.pods.")
-    kept = f"its objects are kept in {cluster.data}" if cluster.data else "nothing is kept"
+        lines.append(f"Pods' commands run on this machine, with your permissions, in {cluster.kubeconfig}.pods.")
+    kept = f"its objects are persisted in {cluster.data}" if cluster.data else "nothing is persisted"
     lines.append(f"Ctrl-C stops it; {kept}.")
     click.echo("\n".join(lines))
 
 
 async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
-    """Report components that end; set `done` when nothing can be stored any more."""
+    """Report components that end; set `done` when no writes are possible any more."""
     reported: set[str] = set()
     while True:
         for name, code in cluster.components.ended().items() if cluster.components is not None else ():

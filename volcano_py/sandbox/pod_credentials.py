@@ -1,6 +1,6 @@
-"""What a real process of a pod connects to the API server with: a kubeconfig of the pod's service account.
+"""The credentials of a pod's real processes: a kubeconfig of the pod's service account.
 
-In a container it would be the token below /var/run/secrets, which a process of this machine cannot have at that path.
+In a container it would be the token in /var/run/secrets; a local process cannot have a file at that path.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from volcano_py.sandbox.apiserver.registry.api import Api
 Object = dict[str, Any]
 
 LIFETIME = 365 * 86400.0
-"""Seconds; the token ends with its pod."""
+"""Lifetime of the token in seconds; it also ends with its pod."""
 
 
 def document(api: Api, url: str, authority: bytes, pod: Object) -> Object | None:
-    """The kubeconfig of a pod; None if it has no service account, or does not want its token."""
+    """The kubeconfig of a pod; None if it has no service account, or automountServiceAccountToken is false."""
     meta, spec = pod["metadata"], pod["spec"]
     name = spec.get("serviceAccountName") or "default"
     entry = api.resource("", "serviceaccounts").collection.get(meta["namespace"], name)

@@ -1,7 +1,7 @@
 """Files that only their owner may read: kubeconfigs, dumps with Secrets, the audit log.
 
-Such a file is never readable by others, not even for a moment, and is written beside its place under a name that
-cannot be guessed, so that no link that another user put there is followed.
+Such a file is never readable by others. It is first written beside its path with a random name, so that a link that
+another user has created is not followed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import IO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """A new file (mode 0600) that takes the place of `path`, or of a link of that name, once it is complete.
+    """A new file (mode 0600) that replaces `path`, or a link of that name, when it is complete.
 
-    When the block raises, the old file stays as it was. A device or pipe of that name is written to directly.
+    When the block raises, the old file is not changed. A device or pipe of that name is written to directly.
     Raises OSError when the file cannot be written.
     """
     if _is_special(path):

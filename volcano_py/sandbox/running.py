@@ -1,8 +1,8 @@
-"""Which process runs the sandbox of a kubeconfig: the state file beside it, locked by that process.
+"""The process that runs the sandbox of a kubeconfig: the state file beside it, locked by that process.
 
-A number in a file may be that of a process that ended long ago, or by now of another one. So the file counts only
-while its writer holds a lock (flock) on it, which the kernel drops when the process ends, and where /proc shows when
-a process started that must agree, too. Kubernetes has no counterpart.
+A process ID in a file may be that of a process that has ended, or of an unrelated new one. So the file is valid only
+while its writer holds a lock (flock) on it, which the kernel releases when the process ends. If /proc contains the
+start time of processes, it must be equal, too. Kubernetes has no counterpart.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 import orjson
 
 _ATTEMPTS, _PAUSE = 20, 0.05
-"""How often, and with how many seconds in between, a lock is tried: readers hold it for an instant."""
+"""How often, and with how many seconds in between, a lock is tried: readers hold it only briefly."""
 
 
 @dataclass(slots=True)
 class State:
-    """A running sandbox. url: empty until its API server is up. started: the start time in /proc, empty without one."""
+    """A running sandbox. url: empty until its API server runs. started: the start time in /proc, empty without one."""
 
     pid: int
     url: str = ""
@@ -46,21 +46,21 @@ class Claim:
         self._handle = handle
 
     def publish(self, url: str = "", nodes: int = 0) -> None:
-        """Write what other processes see. Raises OSError."""
+        """Write the state for other processes. Raises OSError."""
         state = State(os.getpid(), url, nodes, _started(os.getpid()))
         data = orjson.dumps(asdict(state))
         os.pwrite(self._handle, data, 0)
         os.ftruncate(self._handle, len(data))
 
     def release(self) -> None:
-        """Remove the file, if it is still there, and drop the lock."""
+        """Remove the file, if it exists, and release the lock."""
         if _is_at(self._handle, self._path):
             self._path.unlink(missing_ok=True)
         os.close(self._handle)
 
 
 def claim(kubeconfig: Path) -> Claim:
-    """Make this process the one that runs the sandbox of a kubeconfig. Raises AlreadyRunning; OSError if it cannot."""
+    """Record this process as the sandbox of a kubeconfig. Raises AlreadyRunning; OSError if the file is not usable."""
     path = state_path(kubeconfig)
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Claim(path, _locked(path))
@@ -69,7 +69,7 @@ def claim(kubeconfig: Path) -> Claim:
 
 
 def find(kubeconfig: Path) -> State | None:
-    """The sandbox that runs with a kubeconfig now, None when there is none."""
+    """The running sandbox of a kubeconfig, None when there is none."""
     try:
         handle = os.open(state_path(kubeconfig), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -91,7 +91,7 @@ def terminate(kubeconfig: Path) -> State | None:
     if state is None:
         return None
     try:
-        # the handle stays that of one process even when its number is given to another one
+        # the handle refers to one process, even when its ID is reused
         process = os.pidfd_open(state.pid) if hasattr(os, "pidfd_open") else None
     except ProcessLookupError:
         return None
@@ -117,7 +117,7 @@ def state_path(kubeconfig: Path) -> Path:
 
 
 def _locked(path: Path) -> int:
-    """A handle of the file at a path, which this process alone has locked."""
+    """A handle of the file at a path, locked by this process."""
     for attempt in range(_ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
@@ -139,7 +139,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether a file is still the one at a path: its former owner may have removed it meanwhile."""
+    """Whether a file is still the one at its path: its former owner may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -147,7 +147,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _read(handle: int) -> State | None:
-    """The content of a state file; None for what is not one, or of a process that is not the one that wrote it."""
+    """The content of a state file; None if it is invalid, or another process wrote it."""
     try:
         raw = orjson.loads(os.pread(handle, 65536, 0))
         state = State(int(raw["pid"]), str(raw["url"]), int(raw["nodes"]), str(raw["started"]))
@@ -157,7 +157,7 @@ def _read(handle: int) -> State | None:
 
 
 def _started(pid: int) -> str:
-    """When a process started, as /proc/<pid>/stat has it (field 22, in clock ticks since boot); empty without /proc."""
+    """The start time of a process in /proc/<pid>/stat (field 22, in clock ticks since boot); empty without /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""Nodes of a sandbox: their names and what they offer, from texts such as `cpu=32,memory=256Gi,nvidia.com/gpu=8`."""
+"""Node shapes: names and capacity of nodes, from texts such as `cpu=32,memory=256Gi,nvidia.com/gpu=8`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ DEFAULT = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """Capacity by resource name, labels, and devices of the nodes made from it."""
+    """Capacity by resource name, labels, and devices of the nodes with this shape."""
 
     capacity: dict[str, str] = field(default_factory=lambda: dict(DEFAULT))
     labels: dict[str, str] = field(default_factory=dict)
     devices: tuple[Devices, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
-    """`{node}` in a value stands for the node's name."""
+    """`{node}` in a value is replaced by the node's name."""
 
 
 def parse(text: str) -> NodeShape:
-    """A shape from `resource=amount,…`; ValueError with the remedy when it is none. pods=110 unless given.
+    """Parse a shape `resource=amount,…`; ValueError with the remedy if it is invalid. pods=110 by default.
 
-    `kind=count:model:memory` are devices of a DRA driver (see `devices`), `vgpu=…` and `gpu-share=…` those that node
-    agents announce (see `device_shapes`).
+    `kind=count:model:memory` are devices of a DRA driver (see `devices`), `vgpu=…` and `gpu-share=…` those of node
+    agents (see `device_shapes`).
     """
     capacity: dict[str, str] = {}
     devices: list[Devices] = []
@@ -54,7 +54,7 @@ def parse(text: str) -> NodeShape:
                 f"node shape {text!r}: {part!r} is not resource=amount; write e.g. cpu=32,memory=256Gi"
             ) from None
     if not capacity and not devices:
-        raise ValueError(f"node shape {text!r} names no resource; write e.g. cpu=32,memory=256Gi")
+        raise ValueError(f"node shape {text!r} contains no resource; write e.g. cpu=32,memory=256Gi")
     capacity = {**({} if capacity else DEFAULT), **capacity}
     capacity.setdefault("pods", "110")
     return NodeShape(capacity, devices=tuple(devices), annotations=annotations)
@@ -73,9 +73,9 @@ def manifest(name: str, shape: NodeShape) -> dict[str, Any]:
 
 
 def numbered(count: int, shapes: list[NodeShape]) -> list[dict[str, Any]]:
-    """`count` nodes named node-0, node-1, …, the shapes taken in turn."""
+    """`count` nodes named node-0, node-1, …, with the shapes in turn."""
     if count < 0:
-        raise ValueError(f"nodes: {count} is negative; give 0 or more")
+        raise ValueError(f"nodes: {count} is negative; use 0 or more")
     width = len(str(max(count - 1, 0)))
     shapes = shapes or [NodeShape()]
     return [manifest(f"node-{index:0{width}d}", shapes[index % len(shapes)]) for index in range(count)]

@@ -1,6 +1,6 @@
-"""What the commands of `volcano-py sandbox` share: options, one-line errors, the client of the server.
+"""Common to the commands of `volcano-py sandbox`: options, one-line errors, the client of the server.
 
-Commands reach a running sandbox as any client does: through its API server, with its kubeconfig (docs/adr/0004).
+Commands access a running sandbox as any client does: through its API server, with its kubeconfig (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def kubeconfig_option() -> Callable[[F], F]:
         type=click.Path(dir_okay=False, path_type=Path),
         default=DEFAULT_KUBECONFIG,
         show_default=True,
-        help="Where the sandbox writes its kubeconfig.",
+        help="Path to the kubeconfig of the sandbox.",
     )
 
 
@@ -36,22 +36,22 @@ node_shape_option = click.option(
     "node_shapes",
     multiple=True,
     metavar="RESOURCE=AMOUNT,…",
-    help="What a node offers, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several are taken in turn.",
+    help="Capacity of a node, e.g. cpu=32,memory=256Gi,nvidia.com/gpu=8; several shapes are used in turn.",
 )
 
 
 def fail(text: str) -> NoReturn:
-    """One line on stderr, exit code 1."""
+    """Print one line on stderr and exit with code 1."""
     click.echo(f"sandbox: {text}", err=True)
     sys.exit(1)
 
 
 def none_up(kubeconfig: Path) -> NoReturn:
-    fail(f"none is up with {kubeconfig}; start one with `volcano-py sandbox up`")
+    fail(f"no sandbox is running with {kubeconfig}; start one with `volcano-py sandbox up`")
 
 
 def ask(kubeconfig: Path, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Run a coroutine with a client of the running sandbox; an error becomes one line."""
+    """Run a coroutine with a client of the running sandbox; an error is printed as one line."""
 
     async def run() -> None:
         async with Client.from_kubeconfig(kubeconfig) as client:

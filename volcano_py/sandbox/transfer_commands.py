@@ -19,12 +19,12 @@ DATA = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; stdout if not given.")
-@click.option("--format", "form", type=click.Choice(("yaml", "json")), help="json if the file ends so, else yaml.")
-@click.option("--data", type=DATA, help="Read this data folder, which no sandbox uses, instead of a running sandbox.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Output file; by default stdout.")
+@click.option("--format", "form", type=click.Choice(("yaml", "json")), help="Output format; by default by file name.")
+@click.option("--data", type=DATA, help="Data folder to read instead of a running sandbox; no sandbox may be using it.")
 @kubeconfig_option()
 def dump(output: Path | None, form: str | None, data: Path | None, kubeconfig: Path) -> None:
-    """Write all objects as one List; `load` takes it back. The file has Secrets: only its owner may read it."""
+    """Write all objects as one List, for `load`. The file contains Secrets: only its owner can read it."""
     from volcano_py.sandbox.dump import ListWriter
 
     as_json = form == "json" or (form is None and output is not None and output.suffix == ".json")
@@ -34,7 +34,7 @@ def dump(output: Path | None, form: str | None, data: Path | None, kubeconfig: P
             try:
                 file = stack.enter_context(replacing(output))
             except OSError as error:
-                fail(f"cannot write {output} ({error.strerror}); name another file with -o")
+                fail(f"cannot write {output} ({error.strerror}); choose another file with -o")
         writer = ListWriter(file, as_json)
         faults = _dump_folder(data, writer.add) if data is not None else _dump_server(kubeconfig, writer.add)
         writer.end()
@@ -76,10 +76,10 @@ def _dump_folder(data: Path, add: object) -> int:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--data", type=DATA, help="Load into this data folder, which no sandbox uses; uids and status stay.")
+@click.option("--data", type=DATA, help="Data folder to load into, with uids and status; no sandbox may be using it.")
 @kubeconfig_option()
 def load(file: Path, data: Path | None, kubeconfig: Path) -> None:
-    """Create the objects of FILE that are missing, and print a line for each."""
+    """Create the missing objects of FILE, and print one line for each."""
     from volcano_py.sandbox.dump import read
     from volcano_py.sandbox.load import into_server
 

@@ -1,10 +1,10 @@
-"""Everything Volcano-specific in the sandbox: definitions, first objects, admission rules, and our components.
+"""The Volcano-specific parts of the sandbox: definitions, first objects, admission rules, and components.
 
 The only module of the sandbox that imports more than `volcano_py.kube` and the generic half of `volcano_py.api`.
 
-The API server calls Volcano's admission rules without a webhook in between. Those for pods are not in the admission
-chain, which costs every write of every pod a copy: they run when a pod is created, and only for pods that name
-Volcano's scheduler or a group.
+The API server calls Volcano's admission rules without a webhook. The rules for pods are not in the admission chain,
+because that would copy every pod at every write: they run when a pod is created, and only for pods with Volcano's
+scheduler name or a PodGroup.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest,
 SYSTEM_NAMESPACE = "volcano-system"
 QUEUES = "queues.scheduling.volcano.sh"
 OPENING_SECONDS = 5.0
-"""How long a new Job waits for the first state of its queue."""
+"""Seconds for which a new Job waits for the first state of its queue."""
 SCHEDULER_CONFIGMAP = (SYSTEM_NAMESPACE, "volcano-scheduler-configmap")
 """Namespace and name of the ConfigMap with the scheduler's configuration, as in Volcano's chart."""
 SCHEDULER_KEY = "volcano-scheduler.conf"
-"""The key of its data, and the name of the file in the package."""
+"""The key in its data, and the name of the file in the package."""
 
 PROGRAM = "volcano_py.cli.main"
 WEBHOOK_MANAGER = "webhook-manager"
@@ -51,27 +51,27 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
     WEBHOOK_MANAGER: ("--register", "--listen-address=127.0.0.1"),
     DASHBOARD: ("--nice=10",),
 }
-"""The arguments of each component beside --kubeconfig. One replica needs no leader election, and the dashboard must
-not delay the start of the others.
+"""The arguments of each component in addition to --kubeconfig. One replica needs no leader election, and the dashboard
+must not delay the start of the others.
 """
 
 
 class NotInstalled(Exception):
-    """Files of the package are missing; the text names them and the remedy."""
+    """Files of the package are missing; the text contains their names and the remedy."""
 
 
 # --- definitions and first objects -----------------------------------------------------------------------------------
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The CRDs of Volcano. Raises NotInstalled when the installation has none."""
+    """The CRDs of Volcano. Raises NotInstalled if the installation does not contain them."""
     documents: list[dict[str, Any]] = orjson.loads(_definitions())
     return documents
 
 
 @functools.cache
 def _definitions() -> bytes:
-    """Parsing 18,000 lines of YAML takes 20 times as long as decoding JSON, so it happens once."""
+    """Parsed once: parsing 18,000 lines of YAML takes 20 times as long as decoding JSON."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     documents = []
     for path in sorted(_shipped("crds").glob("*.yaml")):
@@ -81,14 +81,14 @@ def _definitions() -> bytes:
 
 
 def scheduler_configmap() -> dict[str, Any]:
-    """The ConfigMap that the scheduler reads, with the configuration in the package. Raises NotInstalled."""
+    """The scheduler's ConfigMap, with the configuration in the package. Raises NotInstalled."""
     namespace, name = SCHEDULER_CONFIGMAP
     text = (_shipped("conf") / SCHEDULER_KEY).read_text(encoding="utf-8")
     return {"metadata": {"namespace": namespace, "name": name}, "data": {SCHEDULER_KEY: text}}
 
 
 def _shipped(name: str) -> Path:
-    """A folder of data: in the wheel, else in the checkout."""
+    """A data folder of the package: in the wheel, else in the checkout."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "data" / name, package.parent / name):
         if folder.is_dir():
@@ -97,7 +97,7 @@ def _shipped(name: str) -> Path:
 
 
 def put_first_queues(api: Api) -> None:
-    """Create the queues that Volcano's scheduler creates when it starts, where they are missing."""
+    """Create missing queues that Volcano's scheduler creates when it starts."""
     resource = api.resource("scheduling.volcano.sh", "queues")
     for queue in _first_queues():
         if resource.collection.get("", queue["metadata"]["name"]) is None:
@@ -125,12 +125,12 @@ def _first_queues() -> list[dict[str, Any]]:
 
 
 def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Sequence[str]]) -> list[str]:
-    """The module that runs a component, and its arguments. Raises ValueError for an unknown name.
+    """The module of a component, and its arguments. Raises ValueError for an unknown name.
 
-    arguments: more of them by component; a scheduler without --scheduler-conf reads its ConfigMap.
+    arguments: additional ones by component; a scheduler without --scheduler-conf reads its ConfigMap.
     """
     if name not in COMPONENTS:
-        raise ValueError(f"components: there is no {name!r}; valid values are {', '.join(COMPONENTS)} and none")
+        raise ValueError(f"components: {name!r} is unknown; valid values are {', '.join(COMPONENTS)} and none")
     more = [*COMPONENTS[name], *arguments.get(name, ())]
     if name == "scheduler" and not any(argument.startswith("--scheduler-conf") for argument in more):
         more.append(f"--scheduler-configmap={'/'.join(SCHEDULER_CONFIGMAP)}")
@@ -141,12 +141,12 @@ def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Seque
 
 
 def dashboard_arguments(port: int) -> dict[str, list[str]]:
-    """The arguments of the dashboard on a port, and of the scheduler that serves its metrics to it.
+    """The arguments of the dashboard on a port, and of the scheduler, which serves its metrics to it.
 
     Raises ValueError when the dashboard is not installed.
     """
     if not has_dashboard():
-        raise ValueError("the dashboard needs the extra [dashboard]; install it: pip install 'volcano-py[dashboard]'")
+        raise ValueError("the dashboard requires an extra; install it: pip install 'volcano-py[dashboard]'")
     metrics = f"127.0.0.1:{free_port()}"
     return {
         DASHBOARD: [f"--port={port}", f"--metrics=http://{metrics}/metrics"],
@@ -160,7 +160,7 @@ def has_dashboard() -> bool:
 
 
 def free_port() -> int:
-    """A port that no program of this machine listens on now."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -171,7 +171,7 @@ def free_port() -> int:
 
 
 class StoredQueues:
-    """The queues of the store, kept as an index."""
+    """The index of the queues in the store."""
 
     def __init__(self, api: Api) -> None:
         self.index = QueueIndex()
@@ -197,7 +197,7 @@ class StoredQueues:
 
 
 class StoredNamespaces:
-    """The namespaces of the store."""
+    """The namespaces in the store."""
 
     def __init__(self, api: Api) -> None:
         self._collection = api.store.collections["namespaces"]
@@ -208,7 +208,7 @@ class StoredNamespaces:
 
 
 def deny(webhook: str, problems: Sequence[str]) -> None:
-    """Deny a request with the API server's text for a webhook that denies it."""
+    """Deny a request with the API server's text for a denying webhook."""
     if problems:
         message = "; ".join(problems)
         text = f'admission webhook "{webhook}" denied the request: {message}'
@@ -216,7 +216,7 @@ def deny(webhook: str, problems: Sequence[str]) -> None:
 
 
 def install_admission(api: Api) -> None:
-    """Put Volcano's rules into the chain, and those for pods before it."""
+    """Add Volcano's rules to the admission chain, and those for pods before it."""
     _install_for_pods(api)
     around = AdmissionContext(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
     for path in PATHS.values():
@@ -243,10 +243,10 @@ def _admission(path: paths.Path, around: AdmissionContext) -> Admission:
 
 
 async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
-    """Wait until the queue controller has set the state of a Job's queue, for `OPENING_SECONDS` at most.
+    """Wait until the queue controller has set the state of a Job's queue, up to `OPENING_SECONDS`.
 
-    kubectl apply creates the queue and the Jobs of a folder within milliseconds, and Volcano rejects a Job whose
-    queue has no state yet. A webhook may take that time, too.
+    kubectl apply creates the queue and the Jobs of a folder within milliseconds, and Volcano denies a Job whose
+    queue has no state yet. A webhook may take as long.
     """
     deadline = time.monotonic() + OPENING_SECONDS
     while time.monotonic() < deadline:
@@ -257,7 +257,7 @@ async def _queue_has_state(queues: Queues, spec: Manifest) -> None:
 
 
 def _install_for_pods(api: Api) -> None:
-    """Validate new pods of Volcano. There are no resource groups here, so pods are not changed."""
+    """Validate new pods of Volcano. The sandbox has no resource groups, so pods are not changed."""
     resource = api.resource("", "pods")
     before = resource.strategy.admit_create
     path, around = PATHS["/pods/validate"], AdmissionContext()
@@ -268,7 +268,7 @@ def _install_for_pods(api: Api) -> None:
         try:
             concerned = pods.concerns(pod)
         except (TypeError, AttributeError):
-            concerned = True  # its shape is wrong; the rules report it
+            concerned = True  # its structure is invalid; the rules report it
         if concerned:
             deny(f"{path.webhook}.volcano.sh", evaluate(path, AdmissionRequest("CREATE", pod), around).problems)
 

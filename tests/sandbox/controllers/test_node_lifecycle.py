@@ -14,7 +14,7 @@ from tests.sandbox.clients import MERGE, PODS, Http, Kubectl, http, pod
 from tests.sandbox.controllers.objects import APPS, workload
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.manager import Options
-from volcano_py.sandbox.controllers.node.node_taints import seconds_to_eviction, tolerates, wanted_taints
+from volcano_py.sandbox.controllers.node.node_taints import desired_taints, seconds_to_eviction, tolerates
 from volcano_py.sandbox.kubelet import kubelet
 from volcano_py.sandbox.kubelet.nodes import FAILED
 
@@ -51,12 +51,12 @@ OLD = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdde
     ],
 )
 def test_taints_follow_from_conditions(wanted: Object, expected: list[tuple[str, str]]) -> None:
-    rows = wanted_taints(wanted, THEN)
+    rows = desired_taints(wanted, THEN)
     assert [(row["key"].removeprefix("node.kubernetes.io/"), row["effect"]) for row in rows] == expected
 
 
 def test_a_taint_keeps_its_beginning() -> None:
-    rows = wanted_taints(node([OLD], Ready="Unknown"), THEN)
+    rows = desired_taints(node([OLD], Ready="Unknown"), THEN)
     assert [row["timeAdded"] for row in rows] == [THEN, "2025-01-01T00:00:00Z"]
 
 

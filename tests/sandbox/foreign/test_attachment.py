@@ -142,7 +142,7 @@ async def test_nodes_of_others_are_left_alone(plane: Path, client: Client) -> No
     await client.create(NODE, {"metadata": {"name": "hollow-0"}})
     await client.create(POD, pod("theirs", nodeName="real"))
     code, _, errors = await command("nodes", "--kubeconfig", plane, "--nodes", "1")
-    assert code == 1 and errors == "sandbox: node hollow-0 exists and is not ours; choose another --name\n"
+    assert code == 1 and errors == "sandbox: node hollow-0 exists without the label; choose another --name\n"
     async with attached(plane, "--nodes", "1", "--name", "big") as ended:
         await client.create(POD, pod("ours", nodeName="big-0"))
         await waiting.until(lambda: running(client, "ours"), "the pod does not run")

@@ -166,7 +166,7 @@ async def test_volumes_are_folders_below_the_process_s_own(real: Http, tmp_path:
 async def test_a_volume_that_a_machine_cannot_mount_is_rejected_by_name(real: Http) -> None:
     volume = {"name": "far", "nfs": {"server": "x", "path": "/"}}
     await real.ok("POST", PODS, script("true", volumes=[volume]))
-    assert "volumes of kind nfs" in await said(real, "FailedMount")
+    assert "volumes of type nfs" in await said(real, "FailedMount")
 
 
 async def test_pods_of_a_service_find_each_other_by_name(real: Http) -> None:

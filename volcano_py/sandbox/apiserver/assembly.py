@@ -1,4 +1,4 @@
-"""An API server put together: built-in resources, definitions, discovery, health, and what a new cluster contains."""
+"""Assembles an API server: built-in resources, definitions, discovery, health, and the objects of a new cluster."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ VERSION = "v1.36.1"
 
 
 def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset()) -> Api:
-    """An API with the built-in resources and the objects that every cluster has, and those that were kept.
+    """An API with the built-in resources, the objects that every cluster has, and the persisted objects.
 
-    `features`: the feature gates that are on.
+    `features`: the enabled feature gates.
     """
     api = Api(features=features)
     builtin.install(api.registry, api.store, features)
@@ -77,7 +77,7 @@ def new_server(api: Api, users: dict[str, User]) -> Server:
 
 
 def put(api: Api, group: str, plural: str, obj: Object) -> None:
-    """Store an object of a built-in kind as it is (defaults are set), unless it is there."""
+    """Store an object of a built-in kind with defaults, unless it exists."""
     resource = api.resource(group, plural)
     meta = obj["metadata"]
     if resource.collection.get(meta.get("namespace", ""), meta["name"]) is not None:

@@ -1,5 +1,5 @@
-"""The controllers of a Kubernetes cluster itself: one a module, named as kube-controller-manager names them.
+"""The controllers of Kubernetes itself: one per module, with the names of kube-controller-manager.
 
-Each decides in plain functions of objects and writes through the same verbs and admission as any client; `runner.py`
-wakes them when an object that concerns them changes. Nothing is polled, and a cluster at rest writes nothing.
+Each decides in plain functions of objects and writes with the same verbs and admission as any client; `runner.py`
+starts a sync when a relevant object changes. Nothing is polled, and without changes nothing is written.
 """

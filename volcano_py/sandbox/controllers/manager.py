@@ -1,4 +1,4 @@
-"""Which controllers a sandbox runs, and their time limits. Kubernetes: kube-controller-manager."""
+"""The controllers of a sandbox, and their time limits. Kubernetes: kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from volcano_py.sandbox.controllers.storage import ephemeral_volume, persistent_
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """workloads: whether controllers run other than those of namespaces and garbage. service_accounts: whether
+    """workloads: whether other controllers than those of namespaces and garbage run. service_accounts: whether
     namespaces get a default one, and Secrets for them their tokens. All times are in seconds.
 
-    job_backoff: before the first failed pod of a Job is replaced; it doubles with every failure. node_grace: without
-    a heartbeat, until the conditions of a node become Unknown. quarantine: from the removal of a node to that of its
-    pods.
+    job_backoff: before the first failed pod of a Job is replaced; doubles with every failure. node_grace: without
+    a heartbeat, until the conditions of a node become Unknown. quarantine: between the deletion of a node and that of
+    its pods.
     """
 
     workloads: bool = True

@@ -1,6 +1,6 @@
 """Attaches hollow nodes to a foreign control plane, and detaches them.
 
-The nodes have a label with the attachment's name; only they, their pods and their Leases are ours. A node with
+The nodes have a label with the attachment's name; only they, their pods and their Leases are served. A node with
 the label that another client creates is served, too.
 """
 
@@ -32,7 +32,7 @@ from volcano_py.sandbox.shapes import NodeShape
 Object = dict[str, Any]
 
 LABEL = "sandbox.volcano.sh/attached"
-"""The label of our nodes; its value is the name of the attachment."""
+"""The label of attached nodes; its value is the name of the attachment."""
 AT_ONCE = 32
 _NOT_COPIED = ("events", "events.events.k8s.io")
 _OF_KUBELETS = (
@@ -40,7 +40,7 @@ _OF_KUBELETS = (
     ("", "persistentvolumes"),
     ("resource.k8s.io", "resourceclaims"),
 )
-"""What kubelets read beside pods and nodes."""
+"""The kinds that kubelets read in addition to pods and nodes."""
 
 _ROLE = "volcano-sandbox-nodes"
 GRANT = (
@@ -60,7 +60,7 @@ _RULES = (
 
 
 def role() -> Object:
-    """What hollow nodes need without `controllers`, which need everything."""
+    """The rules that hollow nodes require without `controllers`, which require all permissions."""
     rows = [{"apiGroups": [group], "resources": list(names), "verbs": list(verbs)} for group, names, verbs in _RULES]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -77,8 +77,8 @@ class AttachError(Exception):
 class Attachment:
     """Hollow nodes `<name>-0`, `<name>-1`, … of a foreign control plane.
 
-    controllers: whether Kubernetes' controllers run, too, for a control plane that has none. keep: whether the Node
-    objects stay when the attachment ends.
+    controllers: whether to run Kubernetes' controllers, too, for a control plane without them. keep: whether the Node
+    objects are kept when the attachment ends.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Attachment:
         return f"{LABEL}={self.name}"
 
     def serves(self, node: Object) -> bool:
-        """Whether a node is one of ours."""
+        """Whether a node has the attachment's label."""
         return (node["metadata"].get("labels") or {}).get(LABEL) == self.name
 
     async def __aenter__(self) -> Attachment:
@@ -121,7 +121,7 @@ class Attachment:
         await self.detach()
 
     async def attach(self) -> None:
-        """Create the nodes and start their kubelets. Raises AttachError, and KubeError if the server is away."""
+        """Create the nodes and start their kubelets. Raises AttachError, and KubeError if the server is unreachable."""
         await self._refuse_a_second()
         for rt, row in self._devices():
             await self._ensure(rt, row)
@@ -130,8 +130,8 @@ class Attachment:
             await self._copy()
         except TimeoutError:
             raise AttachError(
-                "a list of nodes, pods or volumes is not complete; may the user of the kubeconfig list and watch them? "
-                "`kubectl auth can-i --list` shows it"
+                "a list of nodes, pods or volumes is not complete; check with `kubectl auth can-i --list` that "
+                "the user may list and watch them"
             ) from None
         configmaps = self.mirror.resource("", "configmaps")
         follow(self.kubelets.clock, configmaps.collection)
@@ -144,7 +144,7 @@ class Attachment:
             self.controllers.start()
 
     async def detach(self) -> None:
-        """Stop the kubelets; delete nodes, their pods and Leases, unless the nodes are to stay."""
+        """Stop the kubelets; delete nodes, their pods and Leases, unless the nodes are kept."""
         self._stop()
         ours = {node["metadata"]["name"] for node in await self.client.list(NODE, label_selector=self._selector)}
         await _each(sorted(ours), lambda name: self._delete(LEASE, name, LEASE_NAMESPACE))
@@ -163,7 +163,7 @@ class Attachment:
         self.mirror.stop()
 
     def _accepts(self, resource: Resource, obj: Object) -> bool:
-        """Copy only what kubelets need, unless controllers run."""
+        """Copy only the kinds that kubelets read, unless controllers run."""
         if self.with_controllers or resource.plural != "pods":
             return True
         node = obj["spec"].get("nodeName", "")
@@ -183,7 +183,7 @@ class Attachment:
         chosen = self.node_shapes or [NodeShape()]
         manifest = shapes.manifest(f"{self.name}-{number}", chosen[number % len(chosen)])
         manifest["metadata"]["labels"][LABEL] = self.name
-        # a sandbox that is the control plane has kubelets of its own
+        # a sandbox as the control plane has its own kubelets
         manifest["metadata"].setdefault("annotations", {})[node_status.HOLLOW] = "false"
         node_status.register(manifest, number + 1)
         return manifest
@@ -194,7 +194,7 @@ class Attachment:
         return [*((DEVICECLASS, row) for row in classes), *((RESOURCESLICE, row) for row in slices)]
 
     async def _refuse_a_second(self) -> None:
-        """One process serves the nodes of a name: a fresh Lease is that of another."""
+        """Check the Leases: one process serves the nodes of a name, so a recent Lease is that of another process."""
         if not self.manifests:
             return
         name = self.manifests[0]["metadata"]["name"]
@@ -214,9 +214,9 @@ class Attachment:
             await self.client.create(NODE, manifest)
         except AlreadyExists:
             if not self.serves(await self.client.get(NODE, name)):
-                raise AttachError(f"node {name} exists and is not ours; choose another --name") from None
+                raise AttachError(f"node {name} exists without the label; choose another --name") from None
         except Forbidden as error:
-            raise AttachError(f"{error}; grant what hollow nodes need: {GRANT}") from None
+            raise AttachError(f"{error}; grant the permissions of hollow nodes: {GRANT}") from None
 
     async def _ensure(self, rt: ResourceType, row: Object) -> None:
         try:
@@ -242,7 +242,7 @@ class Attachment:
 
 
 async def _each(rows: Sequence[Any], work: Callable[[Any], Awaitable[None]]) -> None:
-    """Do it for all rows, some at once."""
+    """Call a function for all rows, some at the same time."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(row: Any) -> None:

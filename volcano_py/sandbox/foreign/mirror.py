@@ -1,7 +1,7 @@
-"""A copy of a foreign server's objects with the interface of our own API, fed by informers.
+"""A copy of a foreign server's objects with the interface of the sandbox's own API, fed by informers.
 
-A write shows in the copy at once and is sent later. Until its answer is here, events on the same object are held back:
-they are older than what we wrote. The answer then replaces the copy, unless a held event is newer.
+A write changes the copy at once and is sent later. Until its response arrives, events of the same object are held back,
+because they are older than the write. The response then replaces the copy, unless a held event is newer.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
 
 REMEMBERED = 10_000
-"""How many deleted objects are remembered, so that a late answer does not bring one back."""
+"""Number of deleted objects that are kept, so that a late response does not restore one."""
 SYNC_SECONDS = 30.0
 
 
 class _WithoutHistory(Collection):
-    """A copy is not watched."""
+    """A store without watchers."""
 
     def remember(self, event: Event) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
 
 class _Copies(Store):
@@ -47,7 +47,7 @@ class _Copies(Store):
 
 
 class Mirror(Api):
-    """The copy. `accepts` chooses the objects that are copied."""
+    """The copy. `accepts` selects the objects that are copied."""
 
     def __init__(
         self, client: Client, accepts: Callable[[Resource, Object], bool] = lambda resource, obj: True
@@ -73,7 +73,7 @@ class Mirror(Api):
             await asyncio.wait_for(informer.synced.wait(), SYNC_SECONDS)
 
     async def follow_all(self, except_for: Iterable[str]) -> None:
-        """Copy every kind that can be listed and watched, also those that are defined later."""
+        """Copy every kind that can be listed and watched, including those that are defined later."""
         left_out = frozenset(except_for)
 
         def wanted() -> list[Resource]:
@@ -95,7 +95,7 @@ class Mirror(Api):
         self.writes.stop()
 
     def write(self, resource: Resource, type_: str, obj: Object) -> Entry:
-        """Send a change. A deletion shows in the copy when the server has made it."""
+        """Send a change. A deletion changes the copy after the server has executed it."""
         meta = obj["metadata"]
         meta.pop("managedFields", None)
         before = resource.collection.get(meta.get("namespace", ""), meta["name"])
@@ -105,7 +105,7 @@ class Mirror(Api):
         return self._place(resource, obj)
 
     def arrived(self, resource: Resource, obj: Object | None, key: str) -> None:
-        """The server's answer to the last write of an object (None: an error), or a state that was read."""
+        """Handle the server's response to the last write of an object (None: an error), or a state that was read."""
         held = self._held.pop((resource.collection.name, key), None)
         for one in (obj, held):
             if one is not None:
@@ -173,7 +173,7 @@ class Mirror(Api):
         return entry
 
     def _definition_changed(self, event: Event) -> None:
-        """Serve a kind while its definition is in force, as the foreign server does."""
+        """Serve a kind while its definition exists, as the foreign server does."""
         definition = event.entry.load()
         rows = (definition.get("status") or {}).get("conditions") or ()
         if event.type == DELETED:

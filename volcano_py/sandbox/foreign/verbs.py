@@ -1,4 +1,4 @@
-"""The requests of controllers at a foreign server. Reads are of the copy; the server's answers go into it."""
+"""The requests of controllers to a foreign server. Reads use the copy; the server's responses update it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from volcano_py.sandbox.foreign.mirror import Mirror
 Object = dict[str, Any]
 
 ATTEMPTS = 5
-"""How often an update is tried when others change the object at the same time."""
+"""Maximum number of attempts of an update when other clients change the object at the same time."""
 
 
 class ForeignVerbs(Verbs):
@@ -62,7 +62,7 @@ class ForeignVerbs(Verbs):
                         raise
                     current = await self.client.get(_type(resource), object_name, namespace or None)
                     if uid and current["metadata"]["uid"] != uid:
-                        raise StatusError(404, "NotFound", f'{resource.qualified} "{key}" is another one') from None
+                        raise StatusError(404, "NotFound", f'{resource.qualified} "{key}" was replaced') from None
         except KubeError as error:
             raise _status(error) from error
 
@@ -81,7 +81,7 @@ class ForeignVerbs(Verbs):
 
     async def exists(self, reference: Object, namespace: str) -> bool:
         resource = self.mirror.registry.by_kind.get((reference.get("apiVersion", ""), reference.get("kind", "")))
-        if resource is None:  # a kind that we do not know, or not yet: nothing is deleted on a guess
+        if resource is None:  # an unknown kind, or not defined yet: nothing is deleted
             return True
         try:
             found = await self.client.get(_type(resource), reference["name"], namespace or None)

@@ -1,4 +1,4 @@
-"""What changes of the copy become at the foreign server: patches, deletions and finalizations, in order per object."""
+"""Changes of the copy as requests to the foreign server: patches, deletions and finalizations, in order per object."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Object = dict[str, Any]
 Arrived = Callable[[Resource, Object | None, str], None]
 
 AT_ONCE = 32
-"""Requests under way."""
+"""Maximum number of requests in flight."""
 _SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp")
 """Fields of metadata that only the server changes."""
 _LISTS_WITH_OTHERS = ("finalizers", "ownerReferences")
-"""Lists of metadata that others change, too: a patch of them holds for one version of the object."""
+"""Lists of metadata that other clients change, too: a patch of them contains the resourceVersion."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class _Object:
 
 
 class Writes:
-    """Sends writes. `arrived` is called with the server's answer when nothing more waits for an object."""
+    """Sends writes. `arrived` is called with the server's response when no other write of an object is pending."""
 
     def __init__(self, client: Client, arrived: Arrived) -> None:
         self.client = client
@@ -59,11 +59,11 @@ class Writes:
         self._reported = ""
 
     def pending(self, resource: Resource, key: str) -> bool:
-        """Whether something is sent, or waits to be sent, for an object."""
+        """Whether a write of an object is in flight or pending."""
         return (resource.collection.name, key) in self._objects
 
     def change(self, resource: Resource, type_: str, before: Object | None, after: Object) -> None:
-        """Send what changes an object from `before` into `after`."""
+        """Send the change of an object from `before` to `after`."""
         meta = after["metadata"]
         namespace, name = meta.get("namespace", ""), meta["name"]
         writes = requests(resource, type_, before, after)
@@ -81,14 +81,14 @@ class Writes:
         task.add_done_callback(self._tasks.discard)
 
     def forget(self, resource: Resource, key: str) -> None:
-        """The object is gone: nothing more is sent."""
+        """Drop the pending writes of a deleted object."""
         known = self._objects.get((resource.collection.name, key))
         if known is not None:
             known.gone = True
             known.waiting.clear()
 
     async def settled(self) -> None:
-        """Wait until everything is sent."""
+        """Wait until all writes are sent."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -108,13 +108,13 @@ class Writes:
             except NotFound:
                 break
             except AlreadyExists:
-                continue  # the next write changes it
+                continue  # the next write contains the change
             except ApiError as error:
                 if error.status == 429 or error.status >= 500:
                     known.waiting.appendleft(write)
                     await asyncio.sleep(backoff.next())
                     continue
-                if error.status != 409:  # after a conflict the newer object comes by the watch
+                if error.status != 409:  # after a conflict the watch returns the newer object
                     self._report(f"{known.resource.plural} {where[1]}: {error}")
                 answer = None
                 break
@@ -129,7 +129,7 @@ class Writes:
         self._arrived(known.resource, answer, where[1])
 
     def _report(self, text: str) -> None:
-        """Log an error, unless it was the last one as well."""
+        """Log an error, unless it is equal to the previous one."""
         if text != self._reported:
             LOG.warning("%s", text)
         self._reported = text
@@ -148,7 +148,7 @@ class Writes:
 
 
 def requests(resource: Resource, type_: str, before: Object | None, after: Object) -> list[Write]:
-    """The requests that change an object from `before` into `after`."""
+    """The requests that change an object from `before` to `after`."""
     kind = {"kind": resource.kind, "apiVersion": resource.api_version}
     meta = after["metadata"]
     if type_ == ADDED or before is None:
@@ -200,7 +200,7 @@ def _ours(meta: Object) -> Object:
 
 
 def _add(waiting: deque[Write], write: Write) -> None:
-    """Add a write; one patch of the same part that still waits takes it in."""
+    """Add a write; a pending patch of the same part is merged with it."""
     last = waiting[-1] if waiting else None
     if last is not None and (last.method, last.subresource) == ("PATCH", write.subresource) and write.method == "PATCH":
         last.body = _merged(last.body, write.body)

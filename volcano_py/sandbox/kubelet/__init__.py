@@ -1,1 +1,1 @@
-"""Hollow kubelets: every Node gets one, and pods bound to it start, run and end without a container."""
+"""Hollow kubelets: one for every Node. Pods bound to it start, run and end without containers."""

@@ -1,8 +1,8 @@
-"""What a container does: how long it runs, how it ends, what it prints; from annotations, else from a plain command.
+"""The behaviour of a container: how long it runs, how it ends, what it prints; from annotations or a simple command.
 
 `sandbox.volcano.sh/run-seconds` and `sandbox.volcano.sh/exit-code` on the pod decide for its containers. Without
-them a command made of sleep, exit, true, false, echo (also through `sh -c`, joined by `;`, `&&`, `||` or lines) is
-carried out; anything else runs until the pod is deleted.
+them, a command of sleep, exit, true, false, echo (also with `sh -c`, joined by `;`, `&&`, `||` or lines) is
+simulated; any other command runs until the pod is deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container: seconds is None when it never ends by itself; output is what it prints, and when.
+    """One run of a container: seconds is None if it does not end by itself; output is what it prints, and when.
 
     reason and message are those of its terminated state (Completed or Error, and no message, when empty).
     """
@@ -40,11 +40,11 @@ FOREVER = Run(None)
 
 
 def run_of(pod: Object, container: Object, init: bool = False) -> Run:
-    """How a container of a pod will run."""
+    """The behaviour of a container of a pod."""
     command = [*(container.get("command") or ()), *(container.get("args") or ())]
     plain = plain_run(tuple(command))
     if init:
-        # init containers are there to end; one that we cannot read succeeds at once
+        # init containers must end; one with an unknown command succeeds immediately
         return plain if plain is not None and plain.seconds is not None else Run(0.0)
     annotations = pod["metadata"].get("annotations") or {}
     seconds, code = _number(annotations.get(RUN_SECONDS)), _number(annotations.get(EXIT_CODE))
@@ -66,7 +66,7 @@ def _number(text: str | None) -> float | None:
 
 @lru_cache(maxsize=4096)
 def plain_run(command: tuple[str, ...]) -> Run | None:
-    """The run of a command made of simple words; None when it has others."""
+    """The run of a command of simple words; None for other commands."""
     if not command:
         return None
     name = command[0].rsplit("/", 1)[-1]

@@ -1,4 +1,4 @@
-"""Whether a pod's volumes and devices are in order: a kubelet starts nothing before they are.
+"""Whether a pod's volumes and devices are ready: a kubelet starts a pod only then.
 
 Kubernetes: the volume manager and the DRA manager of the kubelet.
 """
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def problem_of(cluster: ClusterPort, pod: Object) -> NotReady | None:
-    """What a pod waits for; None if it may start."""
+    """The missing volume or device of a pod; None if the pod may start."""
     for volume in pod["spec"].get("volumes") or ():
         if volume.get("persistentVolumeClaim"):
             name = volume["persistentVolumeClaim"]["claimName"]
@@ -34,7 +34,7 @@ def problem_of(cluster: ClusterPort, pod: Object) -> NotReady | None:
 
 
 def _claims_of(pod: Object) -> list[str]:
-    """The names of the pod's ResourceClaims; "" for one that is not made yet."""
+    """The names of the pod's ResourceClaims; "" for one that is not created yet."""
     made = {row["name"]: row.get("resourceClaimName") for row in pod["status"].get("resourceClaimStatuses") or ()}
     rows = pod["spec"].get("resourceClaims") or ()
     found = [row.get("resourceClaimName") or made.get(row["name"], "") for row in rows]

@@ -1,7 +1,7 @@
-"""Simulated time: how long hollow containers run and wait. Its speed is a ConfigMap, so that any client may change it.
+"""Simulated time for the run times of hollow containers. A ConfigMap sets its speed, so that any client can change it.
 
-`kube-system/sandbox-clock` with `data.speed: "60"` lets a minute pass in a second. Only running times and back-offs
-follow it; timestamps, Leases and everything outside the kubelets keep to the wall clock.
+With `data.speed: "60"` in `kube-system/sandbox-clock` a minute passes in a second. Only run times and back-offs depend
+on it; timestamps, Leases and everything outside the kubelets use the wall clock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Timer:
 
 
 class Clock:
-    """Seconds that pass `speed` times as fast as those of the event loop; one timer of the loop serves all of ours."""
+    """Seconds that pass `speed` times as fast as those of the event loop; all timers share one timer of the loop."""
 
     def __init__(self) -> None:
         self.speed = 1.0
@@ -63,13 +63,13 @@ class Clock:
         return timer
 
     def set_speed(self, speed: float) -> None:
-        """From now on; what is under way ends sooner or later accordingly."""
+        """Set the speed from now on; pending calls run earlier or later accordingly."""
         self._since = (asyncio.get_running_loop().time(), self.now())
         self.speed = speed
         self._arm()
 
     def stop(self) -> None:
-        """Nothing is called any more."""
+        """Cancel all calls."""
         self._due.clear()
         self._arm()
 
@@ -83,7 +83,7 @@ class Clock:
 
     def _ring(self) -> None:
         self._handle = None
-        now = self.now() + 1e-6 * self.speed  # the loop's own timers are as coarse
+        now = self.now() + 1e-6 * self.speed  # the resolution of the loop's own timers
         while self._due and self._due[0][0] <= now:
             timer = heappop(self._due)[2]
             if not timer.cancelled:
@@ -93,7 +93,7 @@ class Clock:
 
 
 def parse_speed(text: str) -> float:
-    """A speed; ValueError with the remedy when it is none."""
+    """Parse a speed; ValueError with the remedy if it is invalid."""
     try:
         speed = float(text)
     except ValueError:
@@ -104,7 +104,7 @@ def parse_speed(text: str) -> float:
 
 
 def follow(clock: Clock, configmaps: Collection) -> None:
-    """Let the ConfigMap set the clock's speed, now and whenever it changes."""
+    """Set the clock's speed from the ConfigMap, now and whenever it changes."""
 
     def apply(entry: Entry | None) -> None:
         text = "1" if entry is None else str((entry.load().get("data") or {}).get(KEY, "1"))

@@ -1,4 +1,4 @@
-"""Containers of pods: init containers in turn, then the main ones; their ends, and when they start again."""
+"""Containers of pods: init containers in order, then the main ones; their ends and restarts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from volcano_py.sandbox.kubelet.processes.runtime import LOST
 
 Object = dict[str, Any]
 
-BACKOFF_FIRST, BACKOFF_LIMIT = 10.0, 300.0  # seconds before a crashed container starts again
-BACKOFF_RESET = 600.0  # a container that ran this long starts afresh
-FIRST_RETRY, RETRY = 0.1, 1.0  # seconds before a volume or a reference that was not there is looked for again
-NO_COMMAND = "has no command, and that of its image is not known here: nothing runs for it until the pod is deleted"
+BACKOFF_FIRST, BACKOFF_LIMIT = 10.0, 300.0  # seconds before a crashed container restarts
+BACKOFF_RESET = 600.0  # the back-off is reset after a run of this duration
+FIRST_RETRY, RETRY = 0.1, 1.0  # seconds before a missing volume or reference is checked again
+NO_COMMAND = "has no command, and the command of its image is unknown: it is simulated until the pod is deleted"
 
 
 class Containers:
-    """Starts and ends the containers of every pod; `backoff`: seconds before the first new start."""
+    """Starts and ends the containers of every pod; `backoff`: seconds before the first restart."""
 
     def __init__(self, table: PodTable, endings: Endings, backoff: float) -> None:
         self.table = table
@@ -37,7 +37,7 @@ class Containers:
             self._run_first(pod, state)
 
     def _set_up(self, pod: Object, state: PodState) -> bool:
-        """Wait for the claims of a pod, and make the folders of a pod of processes; False: it has to be tried again."""
+        """Wait for the claims of a pod, and create the folders of a pod with processes; False: retry later."""
         try:
             problem = claims.problem_of(self.table.cluster, pod)
             if problem is not None:
@@ -107,7 +107,7 @@ class Containers:
             self.table.cluster.set_pod_status(pod)
 
     def report(self, namespace: str, name: str) -> None:
-        """Write a pod's phase and conditions again where the node controller has changed them."""
+        """Write a pod's phase and conditions again if the node controller has changed them."""
         state = self.table.pods.get((namespace, name))
         found = self.table.current(namespace, name, state.uid) if state is not None else None
         if found is None or not found[1].initialized:
@@ -121,7 +121,7 @@ class Containers:
     # --- init containers ---------------------------------------------------------------------------------------------
 
     def _run_init(self, pod: Object, state: PodState) -> None:
-        """Start the next init container; sidecars stay running while the next one starts."""
+        """Start the next init container; sidecars continue to run."""
         inits = pod["spec"]["initContainers"]
         stamp = metadata.now()
         rows = list(pod["status"].get("initContainerStatuses") or [])
@@ -230,7 +230,7 @@ class Containers:
     def _launch(
         self, pod: Object, state: PodState, container: Object, restarts: int = 0, last: Object | None = None
     ) -> Object:
-        """Start a container, or see to it that it is tried again; returns its status."""
+        """Start a container, or schedule a retry; returns its status."""
         name = container["name"]
         state.started[name] = self.table.clock.now()
         if self.table.processes is None:
@@ -249,7 +249,7 @@ class Containers:
         return status.running(state.uid, container, metadata.now(), restarts, last)
 
     def _report(self, pod: Object, function: Any, *arguments: Any) -> Any:
-        """What to call with the Run when a process of this pod has ended."""
+        """The callback for the Run of an ended process of this pod."""
         meta = pod["metadata"]
         where = (meta["namespace"], meta["name"], meta["uid"])
         return lambda run: self.table.enqueue(function, *where, *arguments, run)
@@ -278,13 +278,13 @@ class Containers:
     def _place(
         self, namespace: str, name: str, uid: str, container_name: str
     ) -> tuple[Object, PodState, Object, list[Object], int] | None:
-        """A container that is still there: its pod, the pod's state, itself, its status rows and which is its own."""
+        """An existing container: its pod, the pod's state, itself, its status rows and the index of its own."""
         found = self.table.current(namespace, name, uid)
         place = None if found is None else status.find(found[0], container_name)
         return None if found is None or place is None else (*found, *place)
 
     def _end(self, namespace: str, name: str, uid: str, container_name: str, run: Run) -> None:
-        """A container's run is over."""
+        """Handle the end of a container's run."""
         found = self._place(namespace, name, uid, container_name)
         if found is None:
             return
@@ -305,7 +305,7 @@ class Containers:
                 text = f"back-off {delay:g}s restarting failed container={container_name} pod={name}"
                 rows[index] = status.waiting(container, "CrashLoopBackOff", restarts, ended["state"], text)
             else:
-                # the first time there is no waiting, only what it takes a kubelet to see it
+                # the first restart has no back-off, only the delay until a kubelet observes the end
                 state.backoff[container_name] = self.backoff
                 delay = self.backoff / 10
                 rows[index] = ended
@@ -338,7 +338,7 @@ class Containers:
         pod, state, container, rows, index = found
         row = rows[index]
         last = row["state"] if "terminated" in row["state"] else row.get("lastState")
-        # one that waits and has not run yet is not a restart
+        # a waiting container that has not run yet is not a restart
         restarts = row["restartCount"] if status.never_started(row) else row["restartCount"] + 1
         rows[index] = self._launch(pod, state, container, restarts, last)
         if state.initialized:
@@ -346,13 +346,13 @@ class Containers:
         self.table.cluster.set_pod_status(pod)
 
     def _next_backoff(self, state: PodState, name: str) -> float:
-        """Seconds before the next start: twice as many each time."""
+        """Seconds before the next restart: doubles each time."""
         delay = state.backoff.get(name, self.backoff)
         state.backoff[name] = min(delay * 2, BACKOFF_LIMIT)
         return delay
 
     def _plan_output(self, pod: Object, state: PodState, container: Object, run: Run) -> None:
-        """Print what comes at once, and set timers for the rest."""
+        """Print the immediate output, and set timers for the rest."""
         for index, (seconds, line) in enumerate(run.output):
             if not seconds:
                 self.table.cluster.append_log(state.uid, container["name"], line)

@@ -1,7 +1,7 @@
-"""The device plugins of a node: they give a pod the devices that its annotations name, and fail a pod whose devices
-others have.
+"""The device plugins of a node: they assign a pod the devices in its annotations, and fail a pod whose devices are in
+use.
 
-The annotations are those of the scheduler's plugin deviceshare; the cards are those that the Node announces.
+The annotations are those of the scheduler's plugin deviceshare; the cards are those in the Node's annotations.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Object = dict[str, Any]
 ASSIGNED, REGISTERED = "volcano.sh/vgpu-ids-new", "volcano.sh/node-vgpu-register"
 CARD_INDEX, CARD_MEMORY, CARD_NUMBER = "volcano.sh/gpu-index", "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 _LOCKS = {ASSIGNED: "hamivgpu", CARD_INDEX: "gpu"}
-"""The annotation of a node that is locked until a pod has the devices of an annotation."""
+"""The lock annotation of a node, by the annotation of the assigned devices."""
 _CORES = 100
 
 
 class _Use(NamedTuple):
-    """What one container uses of a device: MiB or units, cores."""
+    """One container's use of a device: MiB or units, cores."""
 
     device: str
     memory: int
@@ -27,19 +27,19 @@ class _Use(NamedTuple):
 
 
 def has_devices(pod: Object) -> bool:
-    """Whether a pod was given devices."""
+    """Whether a pod has assigned devices."""
     annotations = pod["metadata"].get("annotations") or {}
     return ASSIGNED in annotations or CARD_INDEX in annotations
 
 
 def conflict(pod: Object, node: Object, others: Iterable[Object]) -> str:
-    """Why the pod cannot have its devices beside other pods of the node; "": it has them."""
+    """Why the devices of the pod are not available beside other pods of the node; "": they are."""
     here = [other for other in others if other["metadata"]["uid"] != pod["metadata"]["uid"]]
     return _vgpu_conflict(pod, node, here) or _card_conflict(pod, node, here)
 
 
 def unlocked(pod: Object, node: Object) -> bool:
-    """Remove the locks of a node that were taken for the pod's devices; whether there were any."""
+    """Remove the locks of a node for the pod's devices; returns whether there were any."""
     annotations = node["metadata"].get("annotations") or {}
     wanted = pod["metadata"].get("annotations") or {}
     locks = [lock for assigned, lock in _LOCKS.items() if assigned in wanted and lock in annotations]
@@ -65,7 +65,7 @@ def _vgpu_conflict(pod: Object, node: Object, others: list[Object]) -> str:
         number, memory = cards[uuid]
         users = [other for other in (*mine, *theirs) if other.device.partition("[")[0] == uuid]
         if len(users) > number or sum(u.memory for u in users) > memory or sum(u.cores for u in users) > _CORES:
-            return f"device {uuid} is given away more than once"
+            return f"device {uuid} is assigned more than once"
     return ""
 
 
@@ -84,9 +84,9 @@ def _card_conflict(pod: Object, node: Object, others: list[Object]) -> str:
         if card >= number:
             return f"card {card} is not on the node"
         if len(users) > 1 and any(_limit(p, CARD_NUMBER) for p in users):
-            return f"card {card} was given out whole and has another user"
+            return f"card {card} is assigned as a whole and has another user"
         if sum(_limit(p, CARD_MEMORY) for p in users) > memory:
-            return f"the memory of card {card} is given away more than once"
+            return f"the memory of card {card} is assigned more than once"
     return ""
 
 

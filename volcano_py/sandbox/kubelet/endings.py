@@ -1,4 +1,4 @@
-"""The end of pods: deletion with its grace period, the deadline, and sidecars that outlive the others."""
+"""The end of pods: deletion with its grace period, the deadline, and remaining sidecars."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEADLINE = "Pod was active on the node longer than the specified deadline"
 
 
 class Endings:
-    """Hollow containers end at once; processes get their grace period."""
+    """Ends pods: hollow containers immediately, processes after their grace period."""
 
     def __init__(self, table: PodTable) -> None:
         self.table = table
 
     def stop(self, key: tuple[str, str], pod: Object, state: PodState | None) -> None:
-        """Stop a pod: hollow containers at once, as they need no time for it; processes after their grace period."""
+        """Stop a pod: hollow containers immediately, processes after their grace period."""
         uid = pod["metadata"]["uid"]
         if state is not None:
             state.cancel()
@@ -33,7 +33,7 @@ class Endings:
         self.table.processes.stop(uid, grace, lambda ended: self.table.enqueue(self._stopped, *key, uid, ended))
 
     def _stopped(self, namespace: str, name: str, uid: str, ended: dict[str, Run]) -> None:
-        """The last process of a pod that goes has ended."""
+        """Handle the end of the last process of a terminating pod."""
         pod = self.table.cluster.pod(namespace, name)
         if pod is None or pod["metadata"]["uid"] != uid:
             return
@@ -43,7 +43,7 @@ class Endings:
         self.table.cluster.remove_pod(namespace, name, uid)
 
     def stop_sidecars(self, pod: Object) -> None:
-        """What still runs in a pod that is over is to end, too."""
+        """Stop the remaining containers of a finished pod."""
         if self.table.processes is not None and pod["spec"].get("initContainers"):
             meta = pod["metadata"]
             grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
@@ -78,7 +78,7 @@ class Endings:
             )
 
     def _expired(self, namespace: str, name: str, uid: str, ended: dict[str, Run]) -> None:
-        """The processes of a pod that is over have ended."""
+        """Handle the end of the processes of a finished pod."""
         pod = self.table.cluster.pod(namespace, name)
         if pod is not None and pod["metadata"]["uid"] == uid:
             status.ends(pod, _killed(pod) | ended)
@@ -86,6 +86,6 @@ class Endings:
 
 
 def _killed(pod: Object) -> dict[str, Run]:
-    """The ends of hollow containers that still run."""
+    """The terminated states of hollow containers that still run."""
     rows = [*(pod["status"].get("containerStatuses") or []), *(pod["status"].get("initContainerStatuses") or [])]
     return {row["name"]: Run(0.0, 137) for row in rows if "running" in row["state"]}

@@ -1,7 +1,7 @@
-"""All kubelets in one: a shared loop with timers moves every bound pod through its phases.
+"""All kubelets in one: a common loop with timers advances every bound pod through its phases.
 
-Events are queued and handled a few at a time, so that a burst of bindings does not hold up the API server that
-lives in the same process.
+Events are queued and handled a few at a time, so that a burst of bindings does not delay the API server in the same
+process.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from volcano_py.sandbox.kubelet.resume import address_number
 LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
 
-SLICE = 40  # queued items that are handled before others get their turn
+SLICE = 40  # queued items that are handled before other tasks run
 LEASE_PERIOD = 10.0  # seconds between renewals of a node's Lease
 _FINISHED = ("Succeeded", "Failed")
-_GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that the node controller gave up
+_GIVEN_UP = b'"reason":"NodeNotReady"'  # in the Ready condition of a pod that the node controller has set to not ready
 
 
 class Kubelets:
     """The kubelet of every node without the annotation hollow=false.
 
-    serves: which nodes. processes: runs containers' commands; None: all pods are hollow.
+    serves: selects the nodes. processes: runs containers' commands; None: all pods are hollow.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Kubelets:
         self._lease_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with the nodes and pods that are there."""
+        """Start with the existing nodes and pods."""
         self.addresses = max(map(address_number, self.cluster.pod_addresses()), default=0)
         self.cluster.watch_nodes(lambda type_, entry: self._enqueue(self._node_event, type_, entry, self.started))
         self.cluster.watch_pods(lambda type_, entry: self._enqueue(self._pod_event, type_, entry), self._wants)
@@ -84,14 +84,14 @@ class Kubelets:
         self.clock.stop()
 
     def _wants(self, event: Any) -> bool:
-        """Cheap test for pod events that a kubelet has to handle: new to it, terminating, or gone."""
+        """A fast test for pod events that a kubelet must handle: new pods, terminating or deleted ones."""
         entry = event.entry
         known = self.table.pods.get((entry.namespace, entry.name))
         if known is None or event.type == DELETED or known.uid != entry.uid:
             return True
         if _GIVEN_UP in entry.tail and not known.stopping:
             return True
-        # a pod that is stopping may have to do so sooner
+        # the deadline of a stopping pod may have become earlier
         return (self.processes is not None or not known.stopping) and b'"deletionTimestamp":' in entry.tail
 
     def _enqueue(self, function: Any, *arguments: Any) -> None:
@@ -115,7 +115,7 @@ class Kubelets:
     # --- nodes -------------------------------------------------------------------------------------------------------
 
     def _node_event(self, type_: str, entry: Any, adopt: bool) -> None:
-        """A node came (the pods on it are looked for when `adopt`), changed or went."""
+        """Handle an added (its pods are searched when `adopt`), changed or deleted node."""
         name = entry.name
         if type_ == DELETED:
             if self.nodes.get(name) == entry.uid:
@@ -147,9 +147,9 @@ class Kubelets:
             self._adopt(name)
 
     def _report(self, name: str) -> None:
-        """Report a node and its pods again that the node controller gave up because a heartbeat came late.
+        """Report a node and its pods again after the node controller set them to not ready because of a late heartbeat.
 
-        This happens when the whole process was stopped, or had no time, for longer than the controller waits.
+        This happens when the process was stopped, or had no CPU time, for longer than the node controller's limit.
         """
         node = self.cluster.node(name)
         if node is None:
@@ -162,12 +162,12 @@ class Kubelets:
             self._enqueue(self.containers.report, *key)
 
     def _adopt(self, name: str) -> None:
-        """Pods that were bound before their node came."""
+        """Start pods that were bound before their node was added."""
         for namespace, pod_name in self._pods_of(name):
             self._enqueue(self._begin, namespace, pod_name)
 
     def _stop_reporting(self, name: str) -> None:
-        """A node fails: its kubelet reports nothing any more. When it is back its pods continue where they were."""
+        """Let a node fail: its kubelet reports nothing. When it is ready again, its pods continue."""
         del self.nodes[name]
         for key in self._pods_of(name):
             state = self.table.pods.pop(key, None)
@@ -175,7 +175,7 @@ class Kubelets:
                 self.table.drop(state)
 
     def _lose_node(self, name: str) -> None:
-        """Delete the pods of a node that is gone."""
+        """Delete the pods of a deleted node."""
         for namespace, pod_name in self._pods_of(name):
             pod = self.cluster.pod(namespace, pod_name)
             if pod is not None:
@@ -253,7 +253,7 @@ class Kubelets:
         self.containers.begin(pod, state)
 
     def _give_devices(self, pod: Object) -> bool:
-        """Give a pod its devices, and unlock the node; a pod whose devices others have fails."""
+        """Assign a pod its devices, and unlock the node; a pod whose devices are in use fails."""
         name = pod["spec"]["nodeName"]
         node = self.cluster.node(name)
         if node is None:

@@ -13,7 +13,7 @@ Object = dict[str, Any]
 HOLLOW = "sandbox.volcano.sh/hollow"  # annotation; "false" on a node: no kubelet for it
 DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
-FAILED = "sandbox.volcano.sh/failed"  # annotation; "true": its kubelet reports nothing, as if the machine were gone
+FAILED = "sandbox.volcano.sh/failed"  # annotation; "true": its kubelet reports nothing, as if the machine had failed
 LOST_REASON = "NodeStatusUnknown"  # of the conditions of a node that the node controller has set to Unknown
 _LOST_BYTES = b'"reason":"%s"' % LOST_REASON.encode()
 _FAILED_BYTES = b'"%s":"true"' % FAILED.encode()
@@ -31,7 +31,7 @@ def is_hollow(node: Object) -> bool:
 
 
 def has_failed(entry: Entry) -> bool:
-    """Whether a node is to count as failed."""
+    """Whether a node counts as failed."""
     if _FAILED_BYTES not in entry.tail:
         return False
     return (entry.load()["metadata"].get("annotations") or {}).get(FAILED) == "true"
@@ -43,14 +43,14 @@ def is_lost(entry: Entry) -> bool:
 
 
 def number_of(address: str) -> int:
-    """The number that a node's address was made from; 0 for others."""
+    """The number from which a node's address was derived; 0 for others."""
     return max(address_number(address) - 200 * 65536, 0)
 
 
 def register(node: Object, number: int) -> bool:
-    """Fill in what a kubelet reports when it starts, in place; False when nothing was missing.
+    """Set the fields that a kubelet reports when it starts, in place; False when nothing was missing.
 
-    What the object already has (capacity, a Ready condition) stays, so that a test can shape its nodes.
+    Existing values (capacity, a Ready condition) are kept, so that a test can define its nodes.
     """
     status = node.get("status") or {}
     before = repr(node)
@@ -58,7 +58,7 @@ def register(node: Object, number: int) -> bool:
     capacity.setdefault("pods", "110")
     allocatable = status.setdefault("allocatable", dict(capacity))
     allocatable.setdefault("pods", capacity["pods"])
-    # the kubelet of a node that is back reports Ready itself
+    # the kubelet of a recovered node reports Ready itself
     rows = [row for row in status.get("conditions") or [] if row.get("reason") != LOST_REASON]
     present = {row["type"] for row in rows}
     stamp = metadata.now()

@@ -1,4 +1,4 @@
-"""The state of the pods on the nodes, and the callbacks of what changes it."""
+"""The state of the pods on the nodes, and the callbacks that change it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 class PodState:
-    """What a kubelet remembers of a pod; the rest is in the pod's status."""
+    """A kubelet's state of a pod; the rest is in the pod's status."""
 
     __slots__ = ("backoff", "init_index", "initialized", "ip", "set_ups", "started", "stopping", "timers", "uid")
 
@@ -35,7 +35,7 @@ class PodState:
 
 
 class PodTable:
-    """The pods, the cluster that they are in, their clock, and their processes (None: all is hollow)."""
+    """The pods, their cluster, their clock, and their processes (None: all pods are hollow)."""
 
     def __init__(
         self, cluster: ClusterPort, clock: Clock, processes: Processes | None, enqueue: Callable[..., None]
@@ -43,14 +43,14 @@ class PodTable:
         self.cluster = cluster
         self.clock = clock
         self.processes = processes
-        self.enqueue = enqueue  # call a function later, in turn with everything else
+        self.enqueue = enqueue  # call a function later, in the order of the queue
         self.pods: dict[tuple[str, str], PodState] = {}
 
     def later(self, state: PodState, name: str, seconds: float, function: Any, *arguments: Any) -> None:
         state.timers[name] = self.clock.call_later(seconds, self.enqueue, function, *arguments)
 
     def current(self, namespace: str, name: str, uid: str) -> tuple[Object, PodState] | None:
-        """The pod and its state, unless it is gone or terminates."""
+        """The pod and its state, unless it is deleted or terminates."""
         state = self.pods.get((namespace, name))
         if state is None or state.uid != uid or state.stopping:
             return None
@@ -60,7 +60,7 @@ class PodTable:
         return pod, state
 
     def drop(self, state: PodState) -> None:
-        """Nothing more happens to a pod; its processes end."""
+        """Remove a pod; its processes end."""
         state.cancel()
         if self.processes is not None:
             self.processes.kill(state.uid)

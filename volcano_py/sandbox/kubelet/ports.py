@@ -10,7 +10,7 @@ Handler = Callable[[str, str, str, bytes], None]  # type, namespace, name, the o
 
 
 class ClusterPort(Protocol):
-    """What kubelets need. Watches begin with the present objects; handlers must not call back at once."""
+    """The requirements of kubelets. Watches begin with the existing objects; handlers must not call back directly."""
 
     def watch_pods(self, handler: Callable[[str, Object], None], accepts: Callable[[Any], bool]) -> None:
         """Report pods with a node."""
@@ -19,19 +19,19 @@ class ClusterPort(Protocol):
         """Report nodes."""
 
     def pod_addresses(self) -> list[str]:
-        """The addresses that pods have."""
+        """The addresses of existing pods."""
 
     def pod(self, namespace: str, name: str) -> Object | None:
-        """A fresh copy of a pod."""
+        """A new copy of a pod."""
 
     def set_pod_status(self, pod: Object) -> None:
         """Write a pod's status."""
 
     def remove_pod(self, namespace: str, name: str, uid: str) -> None:
-        """Remove a pod that has stopped, at once."""
+        """Remove a stopped pod immediately."""
 
     def node(self, name: str) -> Object | None:
-        """A fresh copy of a node."""
+        """A new copy of a node."""
 
     def set_node(self, node: Object) -> None:
         """Write a node."""
@@ -40,7 +40,7 @@ class ClusterPort(Protocol):
         """Renew the Lease of a node."""
 
     def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
-        """A fresh copy of an object of the core group, or a ResourceClaim."""
+        """A new copy of an object of the core group, or a ResourceClaim."""
 
     def node_matches(self, name: str, terms: list[Object]) -> bool:
         """Whether a node matches one of some selector terms."""
@@ -49,7 +49,7 @@ class ClusterPort(Protocol):
         """Record an Event on a pod."""
 
     def append_log(self, uid: str, container: str, text: str) -> None:
-        """Record what a container printed."""
+        """Record the output of a container."""
 
     def forget_logs(self, uid: str) -> None:
         """Drop the logs of a pod."""

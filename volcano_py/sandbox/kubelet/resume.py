@@ -13,25 +13,25 @@ class Resumed(NamedTuple):
 
     container: Object
     running: bool
-    over: bool  # it has ended and will not start again
+    over: bool  # it has ended and does not restart
     elapsed: float
     restarts: int
 
 
 def began(pod: Object) -> bool:
-    """Whether a kubelet had taken this pod on before."""
+    """Whether a kubelet had started this pod before."""
     status = pod.get("status") or {}
     return bool(status.get("podIP")) and bool(status.get("containerStatuses"))
 
 
 def initialized(pod: Object) -> bool:
-    """Whether its main containers had been started."""
+    """Whether its main containers were started."""
     rows = pod["status"].get("conditions") or []
     return any(row["type"] == "Initialized" and row["status"] == "True" for row in rows)
 
 
 def init_index(pod: Object) -> int:
-    """The init container that has to be started (again)."""
+    """The init container that must be started (again)."""
     rows = {row["name"]: row for row in pod["status"].get("initContainerStatuses") or []}
     for index, container in enumerate(pod["spec"].get("initContainers") or []):
         state = (rows.get(container["name"]) or {}).get("state") or {}
@@ -42,7 +42,7 @@ def init_index(pod: Object) -> int:
 
 
 def age(pod: Object, now: datetime) -> float:
-    """Seconds since a kubelet took the pod on."""
+    """Seconds since a kubelet started the pod."""
     started = (pod.get("status") or {}).get("startTime")
     return max((now - _time(started)).total_seconds(), 0.0) if started else 0.0
 
@@ -68,7 +68,7 @@ def _time(stamp: str) -> datetime:
 
 
 def address_number(address: str) -> int:
-    """The number that an address 10.x.y.z was made from; 0 for others."""
+    """The number from which an address 10.x.y.z was derived; 0 for others."""
     parts = address.split(".")
     if len(parts) != 4 or parts[0] != "10" or not all(part.isdigit() for part in parts):
         return 0

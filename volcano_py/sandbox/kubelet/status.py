@@ -15,7 +15,7 @@ def image_id(image: str) -> str:
 
 
 def container_id(uid: str, name: str, attempt: int) -> str:
-    """A stable id of a container's run, without a container runtime."""
+    """A stable ID of a container's run, without a container runtime."""
     return f"hollow://{uid.replace('-', '')}{abs(hash((name, attempt))) % 16**8:08x}"
 
 
@@ -86,7 +86,7 @@ def terminated(
 
 
 def find(pod: Object, name: str) -> tuple[Object, list[Object], int] | None:
-    """A container by its name: its spec, the list of statuses that has its own, and the place in there."""
+    """A container by its name: its spec, the list with its status, and the index of the status."""
     for kind, rows_kind in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
         rows = pod["status"].get(rows_kind) or []
         for container in pod["spec"].get(kind) or []:
@@ -97,7 +97,7 @@ def find(pod: Object, name: str) -> tuple[Object, list[Object], int] | None:
 
 
 def ends(pod: Object, ended: dict[str, Run]) -> None:
-    """Write into a pod's status how its containers were ended."""
+    """Write into a pod's status how its containers ended."""
     for name, run in ended.items():
         place = find(pod, name)
         if place is None:
@@ -118,7 +118,7 @@ def ends(pod: Object, ended: dict[str, Run]) -> None:
 
 
 def never_started(row: Object) -> bool:
-    """Whether a container waits for something that it refers to, and has not run yet."""
+    """Whether a container waits for an object that it refers to, and has not run yet."""
     waits = row["state"].get("waiting") or {}
     return waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError") and not row.get("lastState")
 
@@ -144,7 +144,7 @@ def set_conditions(status: Object, values: dict[str, tuple[bool, str]]) -> None:
 
 
 def conditions(status: Object, initialized: bool, ready: bool, reason: str = "") -> None:
-    """The conditions of a pod that the kubelet has taken on."""
+    """The conditions of a pod that the kubelet has started."""
     why = "" if ready else reason or "ContainersNotReady"
     set_conditions(
         status,

@@ -1,4 +1,4 @@
-"""LimitRanges: what they fill in and what they deny. Kubernetes: the LimitRanger admission plugin."""
+"""LimitRanges: defaults that they set, and limits that they enforce. Kubernetes: the LimitRanger admission plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTS = (("initContainers", "init container"), ("containers", "container"))
 
 
 def install(api: Api) -> None:
-    """Let LimitRanges act; before the webhooks that are configured, as the real server does."""
+    """Enforce LimitRanges; before the configured webhooks, as kube-apiserver does."""
     api.hooks.insert(0, LimitRanger(api))
 
 
@@ -40,7 +40,7 @@ class LimitRanger:
         return [(entry.load().get("spec") or {}).get("limits") or [] for entry in entries]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close the plugin; it has no resources."""
 
     async def mutate(self, attributes: Attributes) -> None:
         if attributes.request.resource.plural != "pods" or attributes.obj is None:
@@ -63,7 +63,7 @@ class LimitRanger:
 
 
 def fill_in(pod: Object, limits: list[Object]) -> None:
-    """Give containers the default requests and limits, and list them in an annotation."""
+    """Set the default requests and limits of containers, and list them in an annotation."""
     defaults: dict[str, Object] = {"limits": {}, "requests": {}}
     for limit in limits:
         if limit.get("type") == "Container":
@@ -86,7 +86,7 @@ def fill_in(pod: Object, limits: list[Object]) -> None:
 
 
 def pod_violations(pod: Object, limits: list[Object]) -> list[str]:
-    """What a pod breaks of a LimitRange."""
+    """The limits of a LimitRange that a pod violates."""
     out: list[str] = []
     spec = pod["spec"]
     for limit in limits:
@@ -101,7 +101,7 @@ def pod_violations(pod: Object, limits: list[Object]) -> list[str]:
 
 
 def claim_violations(claim: Object, limits: list[Object]) -> list[str]:
-    """What a claim for storage breaks of a LimitRange."""
+    """The limits of a LimitRange that a PersistentVolumeClaim violates."""
     out: list[str] = []
     requests = ((claim["spec"].get("resources") or {}).get("requests")) or {}
     for limit in limits:
@@ -114,7 +114,7 @@ def claim_violations(claim: Object, limits: list[Object]) -> list[str]:
 
 
 def pod_total(spec: Object, kind: str) -> dict[str, str]:
-    """The requests or limits of a whole pod: containers together, or the largest init container, and overhead."""
+    """The requests or limits of a whole pod: the sum of its containers or the largest init container, and overhead."""
     total: dict[str, str] = {}
     sidecars: dict[str, str] = {}
     first: dict[str, str] = {}
@@ -136,7 +136,7 @@ def pod_total(spec: Object, kind: str) -> dict[str, str]:
 
 
 def plus(left: str, right: str) -> str:
-    """The sum of two quantities; it is written like the left one unless that is zero."""
+    """The sum of two quantities, in the format of the left one unless that is zero."""
     base, written = quantity.split(left)
     more, other = quantity.split(right)
     return format_amount(base + more, written if base else other)

@@ -1,4 +1,5 @@
-"""Which requests webhooks and policies match, and the data that they get."""
+"""Which requests webhooks and policies match, and the data that they receive. Kubernetes: the rules, namespace, object
+and matchConditions matchers of k8s.io/apiserver/pkg/admission."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from volcano_py.sandbox.apiserver.registry.resources import Resource
 Object = dict[str, Any]
 
 GROUP = "admissionregistration.k8s.io"
-# configured admission never sees changes of itself
+# configuration of admission itself is exempt
 EXEMPT = frozenset(
     f"{plural}.{GROUP}"
     for plural in (
@@ -31,7 +32,7 @@ EXEMPT = frozenset(
 
 @dataclass(slots=True)
 class Scope:
-    """Which requests a webhook or policy is about; `rules` None means all."""
+    """The requests that concern a webhook or policy; `rules` None means all."""
 
     rules: list[Object] | None
     excluded: list[Object]
@@ -41,7 +42,7 @@ class Scope:
 
 
 def scope_of(row: Object, rules: list[Object] | None) -> Scope:
-    """The scope that a webhook, matchConstraints or matchResources describe."""
+    """The scope of a webhook, matchConstraints or matchResources."""
     return Scope(
         rules,
         row.get("excludeResourceRules") or [],
@@ -52,7 +53,7 @@ def scope_of(row: Object, rules: list[Object] | None) -> Scope:
 
 
 def seen_as(api: Api, scope: Scope, attributes: Attributes) -> Resource | None:
-    """The version of the resource in which the scope covers a request; None when it does not."""
+    """The version of the resource in which the scope covers a request; None if it does not."""
     if not _selected(api, scope, attributes):
         return None
     resource = attributes.request.resource
@@ -88,7 +89,7 @@ def _selected(api: Api, scope: Scope, attributes: Attributes) -> bool:
 
 
 def expression_data(attributes: Attributes) -> Object:
-    """The variables that every expression of admission sees."""
+    """The variables of every admission expression."""
     return {
         "object": attributes.obj,
         "oldObject": attributes.old,
@@ -97,7 +98,7 @@ def expression_data(attributes: Attributes) -> Object:
 
 
 def conditions_hold(conditions: list[Object], data: Object) -> tuple[bool, str]:
-    """Whether all match conditions hold, and the fault of one that has no value (then nothing matches)."""
+    """Whether all match conditions hold, and the error of one that has no value (then nothing matches)."""
     fault = ""
     for condition in conditions:
         text = condition.get("expression", "")
@@ -110,7 +111,7 @@ def conditions_hold(conditions: list[Object], data: Object) -> tuple[bool, str]:
 
 
 def rule_matches(rule: Object, view: Resource, attributes: Attributes) -> bool:
-    """Whether one rule of a webhook covers a request, seen in a version of its resource."""
+    """Whether one rule of a webhook covers a request in a version of its resource."""
 
     def has(values: list[str] | None, wanted: str) -> bool:
         return bool(values) and ("*" in values or wanted in values)  # type: ignore[operator]

@@ -1,4 +1,5 @@
-"""Namespaces: nothing is created in a missing or terminating one, and deletion only marks it at first."""
+"""Admission for namespaces: no object is created in a missing or terminating one, and DELETE only marks a namespace at
+first. Kubernetes: NamespaceLifecycle, and the registry of namespaces."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def delete(api: Api, request: Request, entry: Entry) -> Result | Plain:
-    """DELETE of a namespace: mark it; it goes when it is empty and its finalizers are gone."""
+    """DELETE of a namespace: mark it; it is removed when it is empty and has no finalizers."""
     name = entry.name
     if name in IMMORTAL:
         raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")

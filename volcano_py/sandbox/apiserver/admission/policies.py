@@ -33,7 +33,7 @@ class Pair:
     policy: str
     binding: str
     spec: Object
-    wanted: Object  # spec of the binding
+    binding_spec: Object
     scope: Scope
     narrowed: Scope | None
 
@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Policies:
-    """The policies of a cluster; read again when one of them or a binding changes."""
+    """The policies of a cluster; read again when a policy or a binding changes."""
 
     api: Api
     mutating: list[Pair] = field(default_factory=list)
@@ -64,29 +64,29 @@ class Policies:
     def _pairs(self, kind: str) -> Iterator[Pair]:
         policies = self.api.resource(GROUP, f"{kind}admissionpolicies").collection
         for entry in self.api.resource(GROUP, f"{kind}admissionpolicybindings").collection.select():
-            wanted = entry.load().get("spec") or {}
-            policy = policies.get("", wanted.get("policyName", ""))
+            binding_spec = entry.load().get("spec") or {}
+            policy = policies.get("", binding_spec.get("policyName", ""))
             if policy is None:
                 continue
             spec = policy.load().get("spec") or {}
             constraints = spec.get("matchConstraints") or {}
-            narrowed = wanted.get("matchResources")
+            narrowed = binding_spec.get("matchResources")
             yield Pair(
                 policy.name,
                 entry.name,
                 spec,
-                wanted,
+                binding_spec,
                 scope_of(constraints, constraints.get("resourceRules") or []),
                 scope_of(narrowed, narrowed.get("resourceRules")) if narrowed else None,
             )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close the plugin; it has no resources."""
 
     def handles(self, resource: Resource) -> bool:
         return bool(self.mutating or self.validating) and resource.qualified not in EXEMPT
 
-    # --- what the expressions see ------------------------------------------------------------------------------------
+    # --- variables of the expressions --------------------------------------------------------------------------------
 
     def _covers(self, pair: Pair, attributes: Attributes) -> bool:
         if seen_as(self.api, pair.scope, attributes) is None:
@@ -94,7 +94,7 @@ class Policies:
         return pair.narrowed is None or seen_as(self.api, pair.narrowed, attributes) is not None
 
     def _inputs(self, pair: Pair, attributes: Attributes) -> Iterator[Object]:
-        """The variables for every parameter object; ValueError when something is missing or has no value."""
+        """The variables for every parameter object; ValueError when one is missing or has no value."""
         data = expression_data(attributes)
         namespace = self.api.store.collections["namespaces"].get("", attributes.request.namespace)
         data["namespaceObject"] = namespace.load() if namespace is not None else None
@@ -110,12 +110,12 @@ class Policies:
                 try:
                     value = expressions.evaluate_with(row["expression"], {**seen, "variables": variables})
                 except ValueError:
-                    continue  # an expression that uses it reports that it is missing
+                    continue  # an expression that uses the variable reports the error
                 variables[row["name"]] = value
             yield {**seen, "variables": variables}
 
     def _params(self, pair: Pair, attributes: Attributes) -> list[Object | None]:
-        kind, reference = pair.spec.get("paramKind"), pair.wanted.get("paramRef")
+        kind, reference = pair.spec.get("paramKind"), pair.binding_spec.get("paramRef")
         if kind is None or reference is None:
             return [None]
         resource = self.api.registry.by_kind.get((kind.get("apiVersion", ""), kind.get("kind", "")))
@@ -138,7 +138,7 @@ class Policies:
     # --- mutating ----------------------------------------------------------------------------------------------------
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Lay the policies' changes over the object, one after the other."""
+        """Apply the changes of the policies to the object, one after the other."""
         for pair in self.mutating:
             if attributes.obj is None or not self._covers(pair, attributes):
                 continue
@@ -159,7 +159,7 @@ class Policies:
         for pair in self.validating:
             if not self._covers(pair, attributes):
                 continue
-            actions = pair.wanted.get("validationActions") or ()
+            actions = pair.binding_spec.get("validationActions") or ()
             for message, reason in self._failures(pair, attributes):
                 of = f"ValidatingAdmissionPolicy '{pair.policy}' with binding '{pair.binding}'"
                 if "Warn" in actions:
@@ -226,5 +226,5 @@ def _denied(attributes: Attributes, text: str, reason: str) -> errors.StatusErro
 
 
 def install(api: Api) -> None:
-    """Let policies act on every write."""
+    """Evaluate policies for every write."""
     api.hooks.append(Policies(api))

@@ -1,6 +1,6 @@
-"""ResourceQuotas: what an object uses, and whether the limit allows it. Kubernetes: the ResourceQuota plugin.
+"""ResourceQuotas: what an object uses, and whether the quota permits it. Kubernetes: the ResourceQuota plugin.
 
-Only `status.hard` is enforced; `controllers/core/resource_quota.py` fills it and counts again after deletions.
+Only `status.hard` is enforced; `controllers/core/resource_quota.py` sets it, and recounts after deletions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from volcano_py.sandbox.apiserver.storage.store import MODIFIED
 Object = dict[str, Any]
 Usage = dict[str, str]
 
-_PLAIN = frozenset(("cpu", "memory", "ephemeral-storage"))  # may be named without "requests."
+_PLAIN = frozenset(("cpu", "memory", "ephemeral-storage"))  # may be specified without "requests."
 _MUST_SAY = frozenset(
     ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"),
 )
@@ -36,7 +36,7 @@ _COUNTED = frozenset(
 
 
 def install(api: Api) -> None:
-    """Let quotas act, after everything else."""
+    """Enforce quotas, after all other admission plugins."""
     api.hooks.append(QuotaAdmission(api))
 
 
@@ -50,10 +50,10 @@ class QuotaAdmission:
         return resource.namespaced and bool(self.api.store.collection("resourcequotas").entries)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close the plugin; it has no resources."""
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Quotas change nothing."""
+        """Quotas change no objects."""
 
     async def validate(self, attributes: Attributes) -> None:
         request, obj = attributes.request, attributes.obj
@@ -80,7 +80,7 @@ class QuotaAdmission:
 
 
 def charge(name: str, hard: Usage, used: Usage, resource: Resource, obj: Object) -> tuple[str, Usage]:
-    """The reason to deny an object, and what is used with it."""
+    """The reason to deny an object, and the usage including it."""
     if resource.qualified == "pods":
         missing = sorted(_unsaid(hard, obj))
         if missing:
@@ -98,7 +98,7 @@ def charge(name: str, hard: Usage, used: Usage, resource: Resource, obj: Object)
 
 
 def usage(resource: Resource, obj: Object) -> Usage:
-    """What one object uses, by the names that quotas have."""
+    """What one object uses, by the resource names of quotas."""
     out = {f"count/{resource.qualified}": "1"}
     if resource.qualified not in _COUNTED:
         return out
@@ -129,7 +129,7 @@ def usage(resource: Resource, obj: Object) -> Usage:
 
 
 def total(api: Api, quota: Object) -> Usage:
-    """What a quota's namespace uses of the quota's resources."""
+    """The usage of a quota's resources in its namespace."""
     hard = (quota.get("spec") or {}).get("hard") or {}
     used = dict.fromkeys(hard, "0")
     namespace = quota["metadata"]["namespace"]
@@ -161,7 +161,7 @@ def _counted(api: Api, hard: Usage) -> Iterator[Resource]:
 
 
 def applies(quota: Object, resource: Resource, obj: Object) -> bool:
-    """Whether the quota's scopes take an object in."""
+    """Whether the quota's scopes include an object."""
     spec = quota.get("spec") or {}
     terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
@@ -192,7 +192,7 @@ def _in_scope(term: Object, pod: Object) -> bool:
 
 
 def _unsaid(hard: Usage, pod: Object) -> Iterator[str]:
-    """Resources that every container must name under this quota, and the containers that do not."""
+    """Resources that every container must specify under this quota, and the containers that do not."""
     spec = pod.get("spec") or {}
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for key in sorted(_MUST_SAY & set(hard)):

@@ -1,4 +1,4 @@
-"""Which pod answers for a Service: there is no service network, so the API server calls the pod itself.
+"""The pod behind a Service: there is no service network, so the API server calls the pod itself.
 
 Kubernetes: kube-proxy, and the service resolver of kube-apiserver.
 """
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 def endpoint(api: Api, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Address and port of the first running pod of a Service. LookupError names what is missing."""
+    """Address and port of the first running pod of a Service. LookupError contains what is missing."""
     entry = api.resource("", "services").collection.get(namespace, name)
     if entry is None:
         raise LookupError(f'service "{name}" not found')

@@ -1,4 +1,4 @@
-"""Calling an admission webhook over HTTPS, and checking that what it answers is an answer."""
+"""Calls admission webhooks over HTTPS, and validates their responses. Kubernetes: k8s.io/apiserver/pkg/util/webhook."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Object = dict[str, Any]
 
 
 class CallError(Exception):
-    """The webhook could not be called, or its answer is invalid; the text is for the client."""
+    """The webhook could not be called, or its response is invalid; the text is sent to the client."""
 
 
 @dataclass(slots=True)
 class WebhookClient:
     """One session for each authority.
 
-    endpoint: gives address and port for namespace, name and port of a Service; LookupError if nothing answers there.
+    endpoint: returns address and port for namespace, name and port of a Service; LookupError without a running pod.
     """
 
     endpoint: Callable[[str, str, int], tuple[str, int]]
@@ -37,7 +37,7 @@ class WebhookClient:
                 context = ssl.create_default_context(cadata=authority)
             except ssl.SSLError as error:
                 raise CallError(f"failed to call webhook: unable to load root certificates: {error}") from None
-            connector = aiohttp.TCPConnector(ssl=context, limit=0)  # a webhook that hangs must not keep others waiting
+            connector = aiohttp.TCPConnector(ssl=context, limit=0)  # a webhook that hangs must not delay others
             session = self._sessions[bundle] = aiohttp.ClientSession(connector=connector)
         return session
 
@@ -47,7 +47,7 @@ class WebhookClient:
         self._sessions.clear()
 
     def _url(self, config: Object, timeout: int) -> tuple[str, str, str | None]:
-        """What to call, what to call it in messages, and the name in its certificate if that is another."""
+        """The URL to call, the URL in messages, and the name in the certificate if it differs."""
         if config.get("url"):
             url = config["url"]
             return f"{url}?timeout={timeout}s", f"{url}?timeout={timeout}s", None
@@ -62,7 +62,7 @@ class WebhookClient:
         return f"https://{address}:{number}{path}?timeout={timeout}s", shown, f"{name}.{namespace}.svc"
 
     async def review(self, config: Object, request: Object, timeout: int) -> Object:
-        """The response of a webhook to an AdmissionReview; CallError when there is none."""
+        """The response of a webhook to an AdmissionReview; CallError without one."""
         url, shown, host = self._url(config, timeout)
         body = orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
         headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
@@ -75,7 +75,7 @@ class WebhookClient:
         except TimeoutError:
             raise CallError(f'failed to call webhook: Post "{shown}": context deadline exceeded') from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise CallError(f'failed to call webhook: Post "{shown}": {_told(error)}') from None
+            raise CallError(f'failed to call webhook: Post "{shown}": {_go_text(error)}') from None
         if status == 404:
             raise CallError("failed to call webhook: the server could not find the requested resource")
         if not 200 <= status < 300:
@@ -84,7 +84,7 @@ class WebhookClient:
         return _checked(text, request["uid"])
 
 
-def _told(error: Exception) -> str:
+def _go_text(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -98,7 +98,7 @@ def _checked(text: bytes, uid: str) -> Object:
     except orjson.JSONDecodeError as error:
         raise CallError(f"failed to call webhook: couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        raise CallError("failed to call webhook: the answer is no AdmissionReview")
+        raise CallError("failed to call webhook: the response is not an AdmissionReview")
     response = review.get("response")
     if not isinstance(response, dict):
         raise CallError("received invalid webhook response: webhook response was absent")

@@ -1,4 +1,4 @@
-"""Admission webhooks that are configured as objects: which of them a request concerns, and what they answer.
+"""Configured admission webhooks: which of them match a request, and their results.
 
 Kubernetes: the MutatingAdmissionWebhook and ValidatingAdmissionWebhook plugins.
 """
@@ -92,7 +92,7 @@ class DynamicAdmission:
         await self.client.close()
 
     def handles(self, resource: Resource) -> bool:
-        """Whether any webhook may match writes of a resource."""
+        """Whether any webhook can match writes of a resource."""
         return bool(self.mutating or self.validating) and resource.qualified not in EXEMPT
 
     async def mutate(self, attributes: Attributes) -> None:
@@ -140,7 +140,7 @@ class DynamicAdmission:
         attributes.obj = {**patched, "apiVersion": (attributes.obj or {}).get("apiVersion")}
 
     async def validate(self, attributes: Attributes) -> None:
-        """Call the validating webhooks side by side; the first no counts."""
+        """Call the validating webhooks concurrently; the first denial counts."""
         calls = []
         for hook in self.validating:
             view = self._view(hook, attributes)
@@ -156,7 +156,7 @@ class DynamicAdmission:
     # --- matching ----------------------------------------------------------------------------------------------------
 
     def _view(self, hook: Hook, attributes: Attributes) -> Resource | None:
-        """The version of the resource in which a webhook gets a request; None when it does not match."""
+        """The version of the resource in which a webhook receives a request; None if it does not match."""
         request = attributes.request
         view = seen_as(self.api, hook.scope, attributes)
         if view is None or not self._conditions_hold(hook, attributes):
@@ -189,7 +189,7 @@ class DynamicAdmission:
         return {"kind": view.kind, "apiVersion": view.api_version, **bare}
 
     async def _call(self, hook: Hook, view: Resource, attributes: Attributes) -> Object | None:
-        """The response of a webhook that allows the request; None when it failed and may."""
+        """The response of a webhook that allows the request; None if it failed and its failurePolicy is Ignore."""
         own = attributes.request.resource
         uid = metadata.new_uid()
         review = review_request(attributes, view, uid)
@@ -221,5 +221,5 @@ def denial(name: str, status: Object) -> errors.StatusError:
 
 
 def install(api: Api) -> None:
-    """Call configured webhooks for every write."""
+    """Call the configured webhooks for every write."""
     api.hooks.append(DynamicAdmission(api))

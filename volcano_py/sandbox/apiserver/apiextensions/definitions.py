@@ -30,7 +30,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Definitions:
-    """Keeps the registry in step with the stored CRDs."""
+    """Keeps the registry consistent with the stored CRDs."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -39,7 +39,7 @@ class Definitions:
         self.served: dict[str, list[tuple[str, str, str]]] = {}
 
     def changed(self, event: Event) -> None:
-        """A CRD was written."""
+        """Called when a CRD was written."""
         name = event.entry.name
         if event.type == DELETED:
             self.withdraw(name)
@@ -64,7 +64,7 @@ class Definitions:
                 self._soon(self.accept, name)
 
     def established(self, document: Object) -> Object:
-        """A definition with the status of one that has been accepted, for storing it without waiting."""
+        """A definition with the status of an accepted one, to store it without waiting."""
         crd: Object = codec.normalise(self.resource.type, document, codec.Unknown())
         default(crd)
         stamp = metadata.now()
@@ -84,7 +84,7 @@ class Definitions:
             function(name)
 
     def accept(self, name: str) -> None:
-        """Set the conditions that make a definition served."""
+        """Set the conditions after which a definition is served."""
         entry = self.resource.collection.get("", name)
         if entry is None:
             return
@@ -122,7 +122,7 @@ class Definitions:
             self.api.write(self.resource, MODIFIED, obj)
 
     def _accepted_names(self, crd: Object) -> tuple[Object, tuple[str, str] | None]:
-        """The names that no other definition of the group has, and the last conflict found."""
+        """The names that no other definition of the group has, and the last conflict."""
         spec = crd["spec"]
         names = spec["names"]
         resources: set[str] = set()
@@ -152,7 +152,7 @@ class Definitions:
         return accepted, conflict
 
     def serve(self, crd: Object) -> None:
-        """Register the resources of a definition, in place of what was served before."""
+        """Register the resources of a definition, and remove what was served before."""
         self.withdraw(crd["metadata"]["name"], keep=True)
         spec = crd["spec"]
         names = spec["names"]
@@ -188,7 +188,7 @@ class Definitions:
         self.served[crd["metadata"]["name"]] = rows
 
     def withdraw(self, name: str, keep: bool = False) -> None:
-        """Stop serving a definition; its objects go with it unless they are kept."""
+        """Stop serving a definition; its objects are deleted unless they are kept."""
         for group, version, plural in self.served.pop(name, []):
             resource = self.api.registry.get(group, version, plural)
             self.api.registry.remove(group, version, plural)
@@ -196,7 +196,7 @@ class Definitions:
                 self.api.store.drop(resource.collection.name)
 
     def clean(self, name: str) -> None:
-        """Carry on with the deletion of a definition: its objects first."""
+        """Continue the deletion of a definition, beginning with its objects."""
         entry = self.resource.collection.get("", name)
         if entry is None:
             return
@@ -255,7 +255,7 @@ def _row(type_: str, status: str, stamp: str, reason: str, message: str) -> Obje
 
 
 def _at_once(crd: Object, stamp: str) -> str:
-    """When the status was written: with the write that it answers, even if a new second has begun meanwhile."""
+    """The time of the write to the status: it equals the time in the response, even after the end of that second."""
     rows = (crd.get("metadata") or {}).get("managedFields") or ()
     last = max((row.get("time", "") for row in rows), default="")
     return last if last and parse_time(stamp) - parse_time(last) <= 1 else stamp
@@ -295,7 +295,7 @@ def prepare_create(obj: Object, request: Request) -> None:
 
 
 async def delete(api: Api, request: Request, entry: Entry) -> Result | Plain:
-    """DELETE of a definition: it stays, terminating, until its objects are gone."""
+    """DELETE of a definition: it stays, terminating, until its objects are deleted."""
     deletion.check_preconditions(request, entry)
     crd = entry.load()
     meta = crd["metadata"]

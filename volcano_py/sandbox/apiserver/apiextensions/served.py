@@ -95,7 +95,7 @@ class Served:
         return obj
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
-        """What the schema and its rules have against an object."""
+        """The errors of an object according to the schema and its rules."""
         if self.terminating and old is None:
             why = "create not allowed while custom resource definition is terminating"
             raise errors.forbidden(self.group, self.plural, obj["metadata"].get("name", ""), why)
@@ -114,7 +114,7 @@ class Served:
         return out
 
     def from_stored(self, obj: Object) -> Object:
-        """What was stored, read by the rules of the version that is stored, as this one shows it."""
+        """A stored object, decoded with the rules of the stored version, in this version."""
         out: Object = copied(obj)
         stored = self.stored or self
         if not self.preserve:
@@ -141,7 +141,7 @@ class Served:
 
 
 def _unchanged(field: str, new: Object, old: Object) -> bool:
-    """Ratcheting: an error that the stored object has is accepted while its value stays as it is."""
+    """Ratcheting: an error that the stored object already has is accepted while its value does not change."""
     missing = object()
     now, then = value_at(new, field, missing), value_at(old, field, missing)
     if now is missing and then is missing:

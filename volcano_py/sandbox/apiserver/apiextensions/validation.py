@@ -1,4 +1,4 @@
-"""What makes a CustomResourceDefinition invalid: names, versions, and that its schemas are structural."""
+"""Validation of CustomResourceDefinitions: names, versions, and structural schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 
 def validate(crd: Object) -> list[Cause]:
-    """Everything wrong with a new definition."""
+    """The errors of a new definition."""
     spec = crd["spec"]
     names = spec.get("names") or {}
     group, plural = spec.get("group", ""), names.get("plural", "")
@@ -49,7 +49,7 @@ def validate(crd: Object) -> list[Cause]:
 
 
 def _only_names(names: Object) -> list[Cause]:
-    """With a malformed name of the object (an error of metadata) only the names are checked."""
+    """If the object's name is malformed (an error of metadata), only the names are validated."""
     out: list[Cause] = []
     plural = names.get("plural", "")
     out.extend(invalid_value("spec.names.plural", plural, m) for m in metadata.dns1035_errors(plural))
@@ -87,7 +87,7 @@ def _versions(spec: Object, out: list[Cause]) -> None:
         seen.add(name)
         storage += bool(version.get("storage"))
         if index and lifted:
-            continue  # what all versions share is looked at once, under spec
+            continue  # errors of all versions are reported once, under spec
         if lifted:
             out.extend(invalid_value("spec.version", name, m) for m in metadata.dns1035_errors(name))
             at = "spec"
@@ -171,10 +171,10 @@ def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -
         out.append(required(f"{at}.type", "must not be empty for specified object fields"))
     elif kind and kind not in _TYPES:
         out.append(unsupported(f"{at}.type", kind, list(_TYPES)))
-    wanted = schema.get("pattern")
-    if wanted and violations.pattern(wanted) is None:
-        text = f"must be a valid regular expression, but isn't: error parsing regexp: {wanted}"
-        out.append(invalid_value(f"{at}.pattern", wanted, text))
+    regexp = schema.get("pattern")
+    if regexp and violations.pattern(regexp) is None:
+        text = f"must be a valid regular expression, but isn't: error parsing regexp: {regexp}"
+        out.append(invalid_value(f"{at}.pattern", regexp, text))
     if "default" in schema:
         for cause in violations.causes(schema["default"], {k: v for k, v in schema.items() if k != "default"}):
             cause.field = f"{at}.default" + (f".{cause.field}" if cause.field else "")
@@ -216,8 +216,8 @@ def _structural(schema: Object, at: str, out: list[Cause], root: bool = False) -
 
 
 def _valued(schema: Object, at: str, out: list[Cause], typed: bool = False) -> None:
-    """Inside anyOf, allOf, oneOf and not only values may be restricted; the structure (but for the type if `typed`)
-    is given outside."""
+    """Inside anyOf, allOf, oneOf and not, only values may be restricted; the structure (except the type if `typed`)
+    is specified outside."""
     for key in ("type", "additionalProperties", "default", "nullable", "title", "description"):
         if schema.get(key) and not (key == "type" and typed):
             out.append(field_forbidden(f"{at}.{key}", "must be empty to be structural"))
@@ -237,7 +237,7 @@ def _rule(rule: Object, schema: Object, at: str, out: list[Cause]) -> None:
     if fault:
         out.append(invalid_value(at, shown, fault))
         return
-    # the fields that a rule names must be there, and a lone field must be a boolean
+    # the fields in a rule must exist, and a single field must be a boolean
     properties = schema.get("properties")
     if not properties or schema.get("x-kubernetes-preserve-unknown-fields"):
         return
@@ -282,7 +282,7 @@ def _list_type(schema: Object, at: str, out: list[Cause]) -> None:
 
 
 def validate_update(new: Object, old: Object) -> list[Cause]:
-    """What may not change in a definition that is served."""
+    """The immutable parts of a served definition."""
     out = validate(new)
     now, before = new["spec"], old["spec"]
     established = any(

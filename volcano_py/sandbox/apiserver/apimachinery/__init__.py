@@ -1,1 +1,1 @@
-"""What all API objects share: Status errors, metadata, quantities, selectors. Kubernetes: k8s.io/apimachinery."""
+"""Common parts of all API objects: Status errors, metadata, quantities, selectors. Kubernetes: k8s.io/apimachinery."""

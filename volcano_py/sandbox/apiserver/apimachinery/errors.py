@@ -1,4 +1,4 @@
-"""Error answers: Status objects with reason, details and causes, in the texts of kube-apiserver."""
+"""Error responses: Status objects with reason, details and causes, with the texts of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Cause:
-    """An error of an object: `reason` is FieldValueInvalid or the like, `field` a path like spec.ports[0]."""
+    """An error in a field: `reason` is FieldValueInvalid or another one, `field` a path such as spec.ports[0]."""
 
     reason: str
     message: str
@@ -16,7 +16,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """An answer other than success; `body` is the Status object, `headers` go onto the HTTP answer."""
+    """A response other than success; `body` is the Status object, `headers` are those of the HTTP response."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class StatusError(Exception):
 
 
 class PageNotFound(Exception):
-    """A path that no part of the server has: plain text, not a Status."""
+    """A path that is not served: plain text, not a Status."""
 
 
 def details(group: str, kind: str, name: str = "", **more: Any) -> dict[str, Any]:
-    """The details of a Status: empty parts are left out, as Go's encoder does."""
+    """The details of a Status: empty parts are left out, as by Go's encoder."""
     out: dict[str, Any] = {}
     if name:
         out["name"] = name
@@ -121,7 +121,7 @@ def internal(message: str) -> StatusError:
 
 
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> StatusError:
-    """422 with every cause; the kind is qualified by its group, as the real server does."""
+    """422 with every cause; the kind is qualified by its group, as in kube-apiserver."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     listing = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     rows = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]

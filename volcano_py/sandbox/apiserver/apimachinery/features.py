@@ -1,4 +1,5 @@
-"""The feature gates of the API server: alpha APIs and fields that are off by default. Kubernetes: --feature-gates."""
+"""The feature gates of the API server: alpha APIs and fields that are disabled by default. Kubernetes:
+--feature-gates."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ PREEMPTION: Final = "WorkloadAwarePreemption"
 CLAIMS: Final = "DRAWorkloadResourceClaims"
 """resourceClaims of a PodGroup."""
 GANG_SCHEDULING: Final = "GangScheduling"
-"""Read by schedulers; an API server accepts it, too."""
+"""Schedulers read it; API servers accept it, too."""
 
 ALL_ALPHA: Final = "AllAlpha"
-"""Stands for all of them."""
+"""Enables all alpha gates."""
 
 KNOWN: Final = (GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY, PREEMPTION, CLAIMS)
 
 
 def parse(text: str) -> frozenset[str]:
-    """The gates that are on, from `Name=true,Other=false`. Raises ValueError if the text cannot be used."""
+    """The enabled gates, from `Name=true,Other=false`. Raises ValueError if the text is invalid."""
     gates: dict[str, bool] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = entry.partition("=")

@@ -1,4 +1,4 @@
-"""Values of an object by the dotted paths that causes name."""
+"""Values of an object by the dotted paths in causes."""
 
 from __future__ import annotations
 

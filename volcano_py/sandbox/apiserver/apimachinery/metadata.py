@@ -1,4 +1,4 @@
-"""Rules for metadata that all kinds share: names, labels, annotations, owners, finalizers; uid, times, generated names.
+"""Metadata of all kinds: names, labels, annotations, owners, finalizers; uid, times, generated names.
 
 Kubernetes: ObjectMeta validation and the create and update preparation of the generic registry.
 """
@@ -51,7 +51,7 @@ LABEL_VALUE_MESSAGE = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 
-_RANDOM = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, no look-alikes
+_RANDOM = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, and no characters that are easily confused
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -59,7 +59,7 @@ _NOW: list[Any] = [0, ""]
 
 
 def now() -> str:
-    """The time as the server writes it, to the second."""
+    """The time in the format of the API, to the second."""
     second = int(time.time())
     if _NOW[0] != second:
         _NOW[:] = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -68,7 +68,7 @@ def now() -> str:
 
 
 def now_micro() -> str:
-    """The time as the server writes it, to the microsecond."""
+    """The time in the format of the API, to the microsecond."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -82,7 +82,7 @@ def new_uid() -> str:
 
 
 def generated(base: str) -> str:
-    """A name from a generateName prefix: five random characters, the whole at most 63 long."""
+    """A name from a generateName prefix: with five random characters, at most 63 characters long."""
     return base[:58] + "".join(_RANDOM[byte % 27] for byte in os.urandom(5))
 
 
@@ -117,7 +117,7 @@ def dns1035_errors(name: str) -> list[str]:
 
 
 def path_segment_errors(name: str) -> list[str]:
-    """Names of RBAC objects: anything that can stand in a path."""
+    """Names of RBAC objects: anything that is valid in a path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -165,7 +165,7 @@ _GOOD_VALUES: set[str] = set()
 
 
 def labels_causes(labels: dict[str, str], path: str) -> list[Cause]:
-    """What is wrong with a label map; texts seen before are not checked again."""
+    """The errors of a label map; texts that were validated before are not validated again."""
     out: list[Cause] = []
     for key, value in labels.items():
         if key not in _GOOD_KEYS:
@@ -196,7 +196,7 @@ def annotations_causes(annotations: dict[str, str], path: str) -> list[Cause]:
 def validate(
     metadata: dict[str, Any], namespaced: bool, name_errors: Any, path: str = "metadata", builtin: bool = True
 ) -> list[Cause]:
-    """What is wrong with an object's metadata; `name_errors(name)` gives the kind's own rule for names."""
+    """The errors of an object's metadata; `name_errors(name)` is the kind's own rule for names."""
     out: list[Cause] = []
     generate_name = metadata.get("generateName")
     if generate_name:
@@ -252,7 +252,7 @@ _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 
 
 def finalizer_warnings(finalizers: list[str], path: str = "metadata.finalizers") -> list[str]:
-    """What a custom resource is warned about; in a built-in kind the same is an error."""
+    """The warnings for a custom resource; for a built-in kind they are errors."""
     out = []
     for finalizer in finalizers:
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
@@ -277,7 +277,7 @@ def finalizers_causes(finalizers: list[str], path: str, builtin: bool = True) ->
 
 
 def validate_update(new: dict[str, Any], old: dict[str, Any], path: str = "metadata") -> list[Cause]:
-    """What may not change between two versions of an object's metadata."""
+    """The errors of changes to immutable metadata."""
     out: list[Cause] = []
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
         if new.get(key) != old.get(key):

@@ -11,7 +11,7 @@ PATTERN = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message is kube-apiserver's."""
+    """The text is not a quantity; the message is kube-apiserver's."""
 
     def __init__(self) -> None:
         super().__init__(f"quantities must match the regular expression '{PATTERN}'")

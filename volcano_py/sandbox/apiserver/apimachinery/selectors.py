@@ -1,4 +1,4 @@
-"""Label and field selectors: parsing their text and matching them against what the store indexes."""
+"""Label and field selectors: parses their text and matches them against the indexed fields of the store."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class _Parser:
 
 
 def parse_labels(text: str) -> Match | None:
-    """The test for a labelSelector parameter; None selects everything. Raises the server's 400."""
+    """The predicate of a labelSelector parameter; None selects everything. Raises the server's 400."""
     if not text.strip():
         return None
     try:
@@ -144,7 +144,7 @@ def parse_labels(text: str) -> Match | None:
 
 
 def matcher(requirements: list[Requirement]) -> Match | None:
-    """One test from several requirements, all of which must hold; None when there are none."""
+    """One predicate of several requirements, all of which must hold; None without requirements."""
     if not requirements:
         return None
     if len(requirements) == 1:
@@ -153,7 +153,7 @@ def matcher(requirements: list[Requirement]) -> Match | None:
 
 
 def from_label_selector(selector: Mapping[str, object] | None) -> Match | None:
-    """The test for a LabelSelector object; None when it selects everything."""
+    """The predicate of a LabelSelector object; None if it selects everything."""
     requirements = []
     for key, value in (selector or {}).get("matchLabels", {}).items():  # type: ignore[attr-defined]
         requirements.append(Requirement(key, "In", frozenset([value])))
@@ -182,7 +182,7 @@ def _split_escaped(text: str) -> list[str]:
 
 
 def field_matcher(terms: list[tuple[str, str, bool]]) -> Match | None:
-    """One test over the indexed fields; a field that an object does not have counts as empty."""
+    """One predicate over the indexed fields; a field that an object does not have counts as empty."""
     if not terms:
         return None
     if len(terms) == 1:

@@ -53,12 +53,12 @@ def element(type_: Type, item: Any) -> str:
 
 
 def _key_default(type_: Type, key: str) -> Any:
-    # protocol is the one key of built-in lists that has a default
+    # protocol is the only key of built-in lists with a default
     return "TCP" if key == "protocol" else None
 
 
 def from_object(type_: Type, value: Any) -> Set:
-    """All fields that an applied configuration names (members: leaves, items, and entries of maps)."""
+    """All fields of an applied configuration (members: leaves, items, and entries of maps)."""
     out: Set = {}
     if is_map(type_, value):
         for key, item in value.items():
@@ -140,7 +140,7 @@ def _child(type_: Type, name: str, old: Any, new: Any, changed: Set, removed: Se
 
 
 def _all(type_: Type, value: Any) -> Set:
-    """The set of a value that was not there before: itself and everything below."""
+    """The set of a new value: itself and everything below."""
     out: Set = {}
     if is_map(type_, value):
         for key, item in value.items():
@@ -158,7 +158,7 @@ def _all(type_: Type, value: Any) -> Set:
 
 
 def union(left: Set, right: Set) -> Set:
-    """Members of either. A leaf that is a node with members in the other becomes that node's own membership."""
+    """The union. A leaf that is a node with members in the other set becomes that node's own membership."""
     if not left:
         return {**right, ".": {}} if right and "." not in right else dict(right)
     if not right:
@@ -167,7 +167,7 @@ def union(left: Set, right: Set) -> Set:
 
 
 def union_top(left: Set, right: Set) -> Set:
-    """Union of two whole sets (where an empty set has no members)."""
+    """The union of two whole sets (where an empty set has no members)."""
     out = dict(left)
     for key, inner in right.items():
         if key in out and key != ".":
@@ -201,7 +201,7 @@ def difference(left: Set, right: Set) -> Set:
 
 
 def intersection(left: Set, right: Set) -> Set:
-    """Members of both."""
+    """The intersection."""
     out: Set = {}
     for key, inner in left.items():
         if key == "." or key not in right:

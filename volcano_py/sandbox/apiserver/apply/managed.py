@@ -1,4 +1,4 @@
-"""Who owns which field: the managedFields of an object after an update.
+"""Ownership of fields: the managedFields of an object after an update.
 
 Kubernetes: server-side field management. `update` is called for every create, PUT and patch; `server_side.py` adds
 server-side apply on the same entries.
@@ -52,7 +52,7 @@ Managers = dict[Key, Manager]
 
 
 def read(entries: list[dict[str, Any]] | None) -> Managers:
-    """managedFields to a table; entries that make no sense raise ValueError."""
+    """Parse managedFields to a table; invalid entries raise ValueError."""
     out: Managers = {}
     for entry in entries or []:
         operation = entry.get("operation", "")
@@ -102,7 +102,7 @@ def strip(fields: Set) -> Set:
 
 
 def live_or_given(live: dict[str, Any] | None, given: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-    """Which managedFields an update starts from: its own if it brings some, else the stored ones; None resets."""
+    """The managedFields before an update: those in the request, else the stored ones; None resets."""
     if given is not None and len(given) == 1 and not given[0]:
         return None
     if given:
@@ -128,7 +128,7 @@ def update(
 ) -> None:
     """Set new's managedFields after a change from old (for a create: the empty object), in place.
 
-    `reset` are paths that the strategy takes back, so that the writer does not own them.
+    `reset` are paths that the strategy resets, so that the writer does not own them.
     """
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
@@ -136,7 +136,7 @@ def update(
     if entries is None:
         return
     if not entries and not created:
-        return  # an object without tracked fields stays so
+        return  # an object without managedFields gets none
     managers = read(entries)
     old_entries = old.get("metadata", {}).get("managedFields")
     if old_entries is not None:
@@ -176,7 +176,7 @@ def update(
 
 
 def _cap(managers: Managers, time: str) -> None:
-    """Fold the oldest update managers into one when there are too many of them."""
+    """Merge the oldest update managers into one when there are too many of them."""
     updates = sorted((value.time, key) for key, value in managers.items() if key[1] == "Update" and not key[3])
     while len(updates) > MAX_UPDATE_MANAGERS:
         _, oldest = updates.pop(0)
@@ -195,7 +195,7 @@ def _cap(managers: Managers, time: str) -> None:
 
 
 def without_times(obj: dict[str, Any]) -> dict[str, Any]:
-    """To test whether a write changes anything: the object with managers' times and its revision left out."""
+    """For the test whether a write changes anything: the object without managers' times and its revision."""
     metadata = dict(obj["metadata"])
     metadata.pop("resourceVersion", None)
     entries = metadata.get("managedFields")

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7396), with the errors that kube-apiserver gives for them."""
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7396), with kube-apiserver's errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAX_COPIED = 3 * 1024 * 1024
 
 
 class PatchError(ValueError):
-    """The patch is sound but does not fit the object."""
+    """The patch is valid but cannot be applied to the object."""
 
 
 def unprocessable() -> StatusError:
-    """422 without an object: the patch could not be carried out."""
+    """422 without an object: the patch could not be applied."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
@@ -60,7 +60,7 @@ def json_patch(target: Any, operations: Any) -> Any:
         try:
             copied += _apply(root, operation)
         except PatchError as error:
-            raise unprocessable() from error  # the server does not say why
+            raise unprocessable() from error  # kube-apiserver reports no reason
         if copied > MAX_COPIED:
             text = f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
             raise StatusError(413, "RequestEntityTooLarge", f"{text}, exceeding the limit {MAX_COPIED}")
@@ -68,7 +68,7 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _apply(root: dict[str, Any], operation: dict[str, Any]) -> int:
-    """Carry out one operation; the bytes that it copied."""
+    """Apply one operation; returns the number of bytes that it copied."""
     op, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
         raise PatchError("missing path")

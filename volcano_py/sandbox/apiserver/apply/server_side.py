@@ -1,7 +1,8 @@
 """Server-side apply: merge an applied configuration into an object, with ownership and conflicts.
 
-Kubernetes: structured-merge-diff's Updater.Apply. The applied fields become the manager's; fields it applied before
-and no longer names go away unless another manager owns them; changing what others own is a conflict unless forced.
+Kubernetes: structured-merge-diff's Updater.Apply. The manager becomes the owner of the applied fields. Fields that it
+applied earlier and no longer sets are removed, unless another manager owns them. Changing fields of other managers is a
+conflict unless forced.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _ANY = scalar("any")
 
 
 def merge(type_: Type, live: Any, config: Any) -> Any:
-    """The live value with the configuration laid over it."""
+    """The live value with the configuration applied."""
     if is_map(type_, config) and (is_map(type_, live) or live is None or live is _MISSING):
         out = dict(live) if isinstance(live, dict) else {}
         for key, item in config.items():
@@ -57,7 +58,7 @@ def _merge_list(type_: Type, live: list[Any], config: list[Any]) -> list[Any]:
                 li += 1
                 continue
             if si < len(shared) and shared[si] != name:
-                li += 1  # shared, but its turn comes in the configuration's order
+                li += 1  # shared; it is added in the configuration's order
                 continue
         if ri < len(right):
             name = right[ri][0]
@@ -99,10 +100,10 @@ def remove_items(type_: Type, value: Any, gone: Set) -> Any:
 
 
 def prune(type_: Type, merged: Any, last: Set, applied: Set) -> Any:
-    """What is left when a manager's last configuration is withdrawn, but for what appliers (the new one too) own.
+    """The value without a manager's last configuration, except for fields of other appliers, including the new one.
 
-    A struct field that held only withdrawn fields goes as a whole, with defaults that have no owner; fields of updaters
-    that were not in the last configuration stay.
+    A struct field that held only removed fields is removed as a whole, with defaults that have no owner; fields of
+    updaters that were not in the last configuration are kept.
     """
     last = named_members(type_, last)
     everything = named_members(type_, fieldsets.from_object(type_, merged))
@@ -115,7 +116,7 @@ def prune(type_: Type, merged: Any, last: Set, applied: Set) -> Any:
 
 
 def named_members(type_: Type, fields: Set) -> Set:
-    """The set with every struct field that holds a member made a member itself."""
+    """The set in which every struct field with members is a member itself."""
     out: Set = {}
     for key, inner in fields.items():
         if key == ".":
@@ -145,7 +146,7 @@ def apply(
     force: bool,
     reset: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[dict[str, Any], managed.Managers, Set]:
-    """(merged object, managers before conflicts are looked at, the configuration's set)."""
+    """(merged object, managers before the check of conflicts, the configuration's set)."""
     managers = managed.read(live.get("metadata", {}).get("managedFields"))
     live_plain = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
     key: managed.Key = (manager, "Apply", api_version, subresource)
@@ -161,10 +162,10 @@ def apply(
                 appliers = fieldsets.union_top(appliers, value.fields)
         metadata = dict(merged["metadata"])
         merged = prune(type_, merged, last.fields, appliers)
-        # no manager can withdraw what identifies the object
+        # the fields that identify the object are never removed
         merged["metadata"] = {**{k: v for k, v in metadata.items() if k in _IDENTITY}, **merged.get("metadata", {})}
     if last is None or last.fields != applied:
-        same = merged == live_plain  # an apply that changes nothing has no time of its own
+        same = merged == live_plain  # an apply without changes does not update the time
         managers[key] = managed.Manager(applied, (last.time if last else "") if same else time)
     return merged, managers, applied
 
@@ -179,9 +180,9 @@ def resolve_conflicts(
     reset: tuple[tuple[str, ...], ...] = (),
     allowed: Set | None = None,
 ) -> None:
-    """Give changed fields to the applier, or raise the 409 that names their owners.
+    """Make the applier the owner of changed fields, or raise the 409 with their owners.
 
-    `allowed` are fields on which a conflict does not count: those of a client-side apply that is being taken over.
+    `allowed` are fields whose conflicts do not count: those of a client-side apply that is migrated.
     """
     live_plain = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
     changed, removed = fieldsets.compare(type_, live_plain, merged)

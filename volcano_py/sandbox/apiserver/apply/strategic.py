@@ -1,7 +1,8 @@
-"""Strategic merge patch: Kubernetes' own patch for built-in kinds, driven by each field's patch strategy and merge key.
+"""Strategic merge patch of built-in kinds, with each field's patch strategy and merge key. Kubernetes:
+apimachinery's strategicpatch.
 
-Understands the directives `$patch`, `$retainKeys`, `$setElementOrder/…` and `$deleteFromPrimitiveList/…`, and keeps
-the element order that apimachinery produces.
+Supports the directives `$patch`, `$retainKeys`, `$setElementOrder/…` and `$deleteFromPrimitiveList/…`, and keeps
+apimachinery's order of elements.
 """
 
 from __future__ import annotations

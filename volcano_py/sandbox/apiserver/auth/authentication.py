@@ -33,7 +33,7 @@ Object = dict[str, Any]
 AUDIENCE = "https://kubernetes.default.svc"
 """The audience of the API server itself, and the issuer of its tokens."""
 DELETION_LEEWAY = 60.0
-"""Seconds for which a token outlives the deletionTimestamp of its service account or object."""
+"""Seconds for which a token is valid after the deletionTimestamp of its service account or object."""
 
 _EXTRA = "authentication.kubernetes.io/"
 
@@ -60,7 +60,7 @@ _JWT_HEADER = _base64(b'{"alg":"HS256","typ":"JWT"}')
 def _of_certificate(http: web.BaseRequest) -> User | None:
     """The user of a client certificate that TLS has verified: its common name, with its organizations as groups.
 
-    StatusError 401 when the time of the certificate is over, also on a connection that is older.
+    StatusError 401 when the certificate has expired, also on a connection that was opened earlier.
     """
     found = http.transport.get_extra_info("peercert") if http.transport is not None else None
     if not found:
@@ -86,7 +86,7 @@ def _nothing(plural: str, namespace: str, name: str) -> Entry | None:
 class Authenticator:
     """Users by bearer token; `key` signs the tokens of service accounts, so that none has to be stored.
 
-    stored: the object of a resource (plural), namespace and name, None without it.
+    stored: returns the object for resource (plural), namespace and name, or None.
     """
 
     tokens: dict[str, User] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Authenticator:
     def authenticate(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Authenticated:
         """The user of a token for one of the audiences; raises InvalidToken."""
         user = self.tokens.get(token)
-        if user is not None:  # such tokens are for the API server alone
+        if user is not None:  # such tokens are valid only for the API server
             if AUDIENCE not in audiences:
                 raise InvalidToken("invalid bearer token")
             return Authenticated(user, (AUDIENCE,))
@@ -118,7 +118,7 @@ class Authenticator:
         return f"{signed}.{self._signature(signed)}"
 
     def user(self, http: web.BaseRequest) -> User:
-        """The user of a request: anonymous without credentials; StatusError 401 for wrong ones."""
+        """The user of a request: anonymous without credentials; StatusError 401 for invalid ones."""
         header = http.headers.get("Authorization", "")
         if not header:
             return _of_certificate(http) or ANONYMOUS
@@ -134,7 +134,7 @@ class Authenticator:
         return _base64(hmac.digest(self.key, text.encode(), "sha256"))
 
     def _claims(self, token: str) -> Object | None:
-        """The claims of a token that has our signature, None for any other text."""
+        """The claims of a token with a valid signature, None for any other text."""
         signed, _, signature = token.rpartition(".")
         if not signed or not token.isascii() or not hmac.compare_digest(signature, self._signature(signed)):
             return None
@@ -146,7 +146,7 @@ class Authenticator:
         return claims
 
     def _service_account(self, claims: Object) -> User:
-        """The user that claims describe, while what they name exists; raises InvalidToken."""
+        """The user of the claims, if the objects in the claims exist; raises InvalidToken."""
         if time.time() > claims["exp"]:
             raise InvalidToken("service account token has expired")
         about = claims.get("kubernetes.io") or {}  # absent in tokens of older versions
@@ -188,7 +188,7 @@ class Authenticator:
 
 
 def service_account_claims(namespace: str, name: str, uid: str, expires: float, **bound: Object) -> Object:
-    """The claims of a service account's token for the API server; `bound` names objects: pod, node, secret."""
+    """The claims of a service account's token for the API server; `bound` contains objects: pod, node, secret."""
     now = int(time.time())
     account = {"name": name, "uid": uid}
     return {
@@ -203,7 +203,7 @@ def service_account_claims(namespace: str, name: str, uid: str, expires: float, 
 
 
 def _deleted(entry: Entry) -> bool:
-    """Whether an object's deletion began longer ago than the leeway."""
+    """Whether an object's deletion began earlier than the leeway."""
     if b'"deletionTimestamp"' not in entry.tail:
         return False
     stamp = entry.load()["metadata"].get("deletionTimestamp")

@@ -1,6 +1,6 @@
-"""Authorization: a list of authorizers, one of which must allow a request. RBAC is added by its own module.
+"""Authorization: a list of authorizers, one of which must allow a request. RBAC is in its own module.
 
-Kubernetes: k8s.io/apiserver/pkg/authorization (union) and the 403 answers of its endpoint handlers.
+Kubernetes: k8s.io/apiserver/pkg/authorization (union) and the 403 responses of its endpoint handlers.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Access:
     path: str = ""
 
 
-# True: allowed; None: no opinion (the next one decides; without any True the request is forbidden)
+# True: allowed; None: no opinion (the next authorizer decides; without any True the request is forbidden)
 Authorizer = Callable[[Access], bool | None]
 
 
 def masters(access: Access) -> bool | None:
-    """Administrators may do everything."""
+    """Administrators have all permissions."""
     return True if MASTERS in access.user.groups else None
 
 
@@ -67,18 +67,18 @@ def self_service(access: Access) -> bool | None:
 
 
 def allowed(api: Api, access: Access) -> bool:
-    """Whether any authorizer allows it."""
+    """Whether any authorizer allows the request."""
     authorizers: list[Authorizer] = api.extensions.get("authorizers", [])
     return any(authorizer(access) for authorizer in (masters, public, self_service, *authorizers))
 
 
 def authenticated(access: Access) -> bool | None:
-    """An authorizer that allows authenticated users everything."""
+    """An authorizer that gives authenticated users all permissions."""
     return True if AUTHENTICATED in access.user.groups else None
 
 
 def access_of(request: Request) -> Access:
-    """The access that a request to a resource needs. A list or watch of one name is access to that object."""
+    """The permission that a request to a resource requires. A list or watch of one name is access to that object."""
     resource = request.resource
     return Access(
         request.user,
@@ -105,13 +105,13 @@ def _selected_name(request: Request) -> str:
 
 
 def require(api: Api, access: Access) -> None:
-    """403 unless an authorizer allows it."""
+    """Raise 403 unless an authorizer allows the request."""
     if MASTERS not in access.user.groups and not allowed(api, access):
         raise forbidden(access)
 
 
 def require_create(api: Api, access: Access) -> None:
-    """403 unless the user of an update or an apply may create the object, which does not exist.
+    """Raise 403 unless the user of an update or an apply may create the object, which does not exist.
 
     Kubernetes: withAuthorization in k8s.io/apiserver/pkg/endpoints/handlers.
     """
@@ -119,7 +119,7 @@ def require_create(api: Api, access: Access) -> None:
 
 
 def forbidden(access: Access, reason: str = "") -> errors.StatusError:
-    """The 403 for a verb on a resource or path that no authorizer allows, with a reason where there is one."""
+    """The 403 for a verb on a resource or path that no authorizer allows, with the reason if there is one."""
     user = access.user.name
     why = f": {reason}" if reason else ""
     if access.path:

@@ -1,4 +1,4 @@
-"""Impersonation: a request that names another identity in Impersonate-* headers runs as that identity.
+"""Impersonation: a request with another identity in Impersonate-* headers runs as that identity.
 
 Kubernetes: k8s.io/apiserver/pkg/endpoints/filters/impersonation (1.36: constrained modes first, then the legacy verb
 `impersonate`). Every part of the identity is authorized on its own: the user name (or service account, or node), the
@@ -31,21 +31,21 @@ PREFIX = "impersonate-"
 NODE_PREFIX = "system:node:"
 ACCOUNT_PREFIX = "system:serviceaccount:"
 NODE_NAME_KEY = "authentication.kubernetes.io/node-name"
-"""The extra key of a service account's token that names the node it is bound to."""
+"""The extra key of a service account's token with the name of the node that it is bound to."""
 
 _EXTRA_PREFIX = "impersonate-extra-"
 _EXTRA_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 class Headers(Protocol):
-    """What is needed of a request's headers: names and values, in order, with repetitions."""
+    """The headers of a request: names and values, in order, with repetitions."""
 
     def items(self) -> Iterable[tuple[str, str]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """A way in which an identity may be impersonated: `name` is empty for the legacy verb."""
+    """A mode of impersonation; `name` is empty for the legacy verb."""
 
     name: str
 
@@ -60,9 +60,9 @@ class _Mode:
 
 
 def impersonate(api: Api, attributes: Access, headers: Headers) -> User:
-    """The identity that a request runs as; `attributes` is the access that it needs.
+    """The identity that a request runs as; `attributes` is the access that it requires.
 
-    Raises StatusError: 400 for headers without a user name, 403 for an identity that the sender may not take.
+    Raises StatusError: 400 for headers without a user name, 403 for an identity that the sender may not impersonate.
     """
     wanted = _wanted(headers)
     if wanted is None:
@@ -78,7 +78,7 @@ def impersonate(api: Api, attributes: Access, headers: Headers) -> User:
 
 
 def _wanted(headers: Headers) -> User | None:
-    """The identity that the headers name, as they name it; None without such headers."""
+    """The identity in the headers, unchanged; None without such headers."""
     name = uid = ""
     groups: list[str] = []
     extra: dict[str, list[str]] = {}
@@ -101,7 +101,7 @@ def _wanted(headers: Headers) -> User | None:
 
 
 def _extra_key(header: str) -> str:
-    """The extra key of a header's name, whose special characters are percent-encoded."""
+    """The extra key in a header's name, whose special characters are percent-encoded."""
     encoded = header.removeprefix(_EXTRA_PREFIX)
     if re.search(r"%(?![0-9a-f]{2})", encoded):
         return encoded
@@ -124,7 +124,7 @@ def _modes(wanted: User, requestor: User) -> Iterator[_Mode]:
 
 
 def _checked(api: Api, mode: _Mode, wanted: User, attributes: Access) -> User:
-    """The identity that a mode makes of the wanted one; 403 when the sender may not take all of it in this mode."""
+    """The requested identity in one mode; 403 if the sender may not impersonate all of it in this mode."""
     if mode.name:
         _require(api, replace(attributes, verb=f"impersonate-on:{mode.name}:{attributes.verb}"))
         _validate(mode, wanted, attributes.user)
@@ -153,7 +153,7 @@ def _checked(api: Api, mode: _Mode, wanted: User, attributes: Access) -> User:
 
 
 def _validate(mode: _Mode, wanted: User, sender: User) -> None:
-    """403 for what the constrained modes never allow."""
+    """Raise 403 for what the constrained modes never allow."""
     groups = Access(sender, mode.verb, mode.group, "v1", "groups")
     if "" in wanted.groups:
         raise forbidden(groups, "impersonating the empty string group is not allowed")
@@ -177,7 +177,7 @@ def _require(api: Api, access: Access) -> None:
 
 
 def _with_system_group(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Groups with the one that every identity has: authenticated, or unauthenticated for the anonymous user."""
+    """Groups with the one of every identity: authenticated, or unauthenticated for the anonymous user."""
     if name == ANONYMOUS.name:
         added = UNAUTHENTICATED
     elif UNAUTHENTICATED in groups:

@@ -1,4 +1,4 @@
-"""RBAC: what roles and bindings allow, and the roles of a new cluster.
+"""RBAC: evaluates roles and bindings, and creates the roles of a new cluster.
 
 Kubernetes: plugin/pkg/auth/authorizer/rbac and its bootstrap policy.
 """
@@ -46,14 +46,14 @@ class Rbac:
         self.stale = False
 
     def role(self, reference: Object, namespace: str) -> Entry | None:
-        """The role that a binding in a namespace names, None when it does not exist."""
+        """The role that a binding in a namespace refers to, None if it does not exist."""
         name = reference.get("name", "")
         if reference.get("kind") == "ClusterRole":
             return self.collections["clusterroles"].get("", name)
         return self.collections["roles"].get(namespace, name)
 
     def rules_for(self, user: User, namespace: str) -> list[Object]:
-        """Every rule that holds for a user in a namespace."""
+        """Every rule that applies to a user in a namespace."""
         if self.stale:
             self._load()
         names = {("User", user.name), *(("Group", group) for group in user.groups)}
@@ -192,7 +192,7 @@ _BINDINGS = {
 
 
 def install(api: Api) -> None:
-    """Authorize by RBAC, and make the default roles and bindings."""
+    """Authorize by RBAC, and create the default roles and bindings."""
     rbac = Rbac(api)
     api.extensions["rbac"] = rbac
     api.extensions.setdefault("authorizers", []).append(rbac.authorize)
@@ -215,7 +215,7 @@ def install(api: Api) -> None:
 def _put(api: Api, plural: str, name: str, body: Object, labels: dict[str, str]) -> None:
     resource = api.resource(GROUP, plural)
     if resource.collection.get("", name) is not None:
-        return  # a cluster that was there before
+        return  # an existing cluster
     stamp = metadata.now()
     fields: Object = {f"f:{key}": {} for key in body}
     meta = {

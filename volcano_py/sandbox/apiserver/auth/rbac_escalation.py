@@ -1,4 +1,4 @@
-"""Checks that no user grants more than they hold: roles need `escalate`, bindings need `bind`, or the rules themselves.
+"""Prevents privilege escalation: roles need `escalate`, bindings need `bind`, or the user must have the rules.
 
 Kubernetes: pkg/registry/rbac (policybased storages, escalation_check, validation.Covers and CompactRules). The checks
 run after mutating admission and before validation.
@@ -25,11 +25,11 @@ _ALL: list[Object] = [
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 ]
 _UNCHECKED_METADATA = ("ownerReferences", "finalizers", "managedFields")
-"""What the garbage collector changes: such an update grants nothing."""
+"""The fields that the garbage collector changes: such an update grants nothing."""
 
 
 def check_role(api: Api, role: Object, old: Object | None, request: Request) -> None:
-    """403 when a Role or ClusterRole gives more than its writer holds, unless they have the verb `escalate`."""
+    """Raise 403 if a Role or ClusterRole grants more than its writer has, unless they have the verb `escalate`."""
     if MASTERS in request.user.groups or _grants_nothing(role, old):
         return
     plural = request.resource.plural
@@ -47,7 +47,7 @@ def check_role(api: Api, role: Object, old: Object | None, request: Request) -> 
 
 
 def check_binding(api: Api, binding: Object, old: Object | None, request: Request) -> None:
-    """403 when a binding gives more than its writer holds and may not `bind`; 404 when its role is missing, too."""
+    """Raise 403 if a binding grants more than its writer has and may not `bind`; 404 if its role is missing, too."""
     if MASTERS in request.user.groups or _grants_nothing(binding, old):
         return
     reference = binding.get("roleRef") or {}
@@ -111,7 +111,7 @@ def _parts(rule: Object) -> list[Object]:
 
 
 def _covers(held: Object, part: Object) -> bool:
-    """Whether one rule gives what a part gives."""
+    """Whether a rule covers a part."""
     if not _has(held.get("verbs"), part["verbs"][0]):
         return False
     if "nonResourceURLs" in part:
@@ -133,7 +133,7 @@ def _has(values: Any, wanted: str) -> bool:
 
 
 def _compacted(parts: list[Object]) -> list[Object]:
-    """Parts of one resource in one rule with all their verbs."""
+    """The parts of one resource merged into one rule with all their verbs."""
     out: list[Object] = []
     by_resource: dict[tuple[str, str], Object] = {}
     for part in parts:

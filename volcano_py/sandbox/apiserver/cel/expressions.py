@@ -1,7 +1,7 @@
 """x-kubernetes-validations: the CEL rules of a schema, through cel-expr-python.
 
-A rule is compiled when first needed; one that this CEL cannot read is left out and logged once, so that it never
-rejects an object that the real server accepts.
+A rule is compiled when first needed. A rule that this library cannot compile is left out and logged once, so that it
+never rejects an object that kube-apiserver accepts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _has_rules(schema: Any) -> bool:
 
 @dataclass(slots=True)
 class Rules:
-    """The rules of a schema; `present` is False when there are none, which is the common case."""
+    """The rules of a schema; `present` is False without rules, which is the common case."""
 
     schema: Schema
     present: bool = False
@@ -46,7 +46,7 @@ class Rules:
         self.present = _has_rules(self.schema)
 
     def check(self, new: Any, old: Any) -> list[Cause]:
-        """The causes of all rules that do not hold; transition rules need the old object."""
+        """The causes of all rules that do not hold; transition rules require the old object."""
         out: list[Cause] = []
         self._walk(new, old, self.schema, "", out)
         return out
@@ -92,9 +92,9 @@ _BROKEN = object()
 
 
 def fault(text: str) -> str:
-    """Why an expression is no rule; empty when it is one (or uses what this CEL does not have).
+    """Why an expression is invalid as a rule; empty if it is valid (or uses what this library does not support).
 
-    A function that is no method but is called as one (`quantity('1').sign()`) is a fault, as is the reverse.
+    A function that is called as a method without being one (`quantity('1').sign()`) is an error, and vice versa.
     """
     try:
         environment(("self", "oldSelf", *_REQUEST_VARIABLES)).compile(text)
@@ -114,7 +114,7 @@ def _program(text: str) -> Any:
             if env is None:
                 env = _COMPILED[""] = environment(("self", "oldSelf"))
             found = env.compile(text)
-        except Exception as error:  # the library raises several kinds
+        except Exception as error:  # the library raises several types
             LOG.warning("CEL rule %r is not checked: %s", text, str(error).splitlines()[0])
             found = _BROKEN
         _COMPILED[text] = found
@@ -136,7 +136,7 @@ def evaluate_with(text: str, data: Schema) -> Any:
             env = _COMPILED["admission"] = environment(_REQUEST_VARIABLES)
         try:
             program = _COMPILED[key] = env.compile(text)
-        except Exception as error:  # the library raises several kinds
+        except Exception as error:  # the library raises several types
             raise ValueError(str(error).splitlines()[0]) from None
     given = {name: data.get(name) for name in _REQUEST_VARIABLES}
     try:

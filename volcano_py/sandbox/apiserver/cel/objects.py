@@ -1,4 +1,4 @@
-"""CEL that makes objects (`Object{spec: Object.spec{replicas: 1}}`) as plain CEL that makes maps.
+"""Translates CEL that creates objects (`Object{spec: Object.spec{replicas: 1}}`) to plain CEL that creates maps.
 
 The CEL library has no types of the cluster, so a typed literal becomes a map literal with quoted keys.
 """
@@ -22,8 +22,8 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 def plain(expression: str) -> str:
     """The expression without typed literals."""
     out: list[str] = []
-    open_: list[str] = []  # what is open: "object", or the bracket
-    last = ""  # the last token that is no space
+    open_: list[str] = []  # open brackets: "object", or the bracket
+    last = ""  # the last token that is not a space
     tokens = [(match.lastgroup, match.group()) for match in _TOKEN.finditer(expression)]
     for at, (kind, text) in enumerate(tokens):
         if kind == "space":

@@ -1,1 +1,1 @@
-"""Verbs and subresources: what a request to a resource does. Kubernetes: apiserver/pkg/endpoints/handlers."""
+"""Verbs and subresources of resources. Kubernetes: apiserver/pkg/endpoints/handlers."""

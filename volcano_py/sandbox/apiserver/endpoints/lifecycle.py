@@ -8,7 +8,7 @@ from volcano_py.sandbox.apiserver.registry.request import Request
 
 
 def check_create(api: Api, request: Request, name: str = "") -> None:
-    """NamespaceLifecycle: 404 for a namespace that is not there, 403 for one that is going."""
+    """NamespaceLifecycle: 404 for a namespace that does not exist, 403 for a terminating one."""
     collection = api.store.collections["namespaces"]
     entry = collection.entries.get(request.namespace)
     if entry is None:

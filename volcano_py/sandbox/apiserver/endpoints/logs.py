@@ -1,4 +1,4 @@
-"""GET pods/x/log: what a container printed, from the kubelet's record in memory or the file of a real process."""
+"""GET pods/x/log: the output of a container, from the kubelet's record in memory or the file of a real process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from volcano_py.sandbox.apiserver.registry.request import Request, flag, integer
 
 Object = dict[str, Any]
 
-POLL_SECONDS = 0.1  # between looks for new lines
+POLL_SECONDS = 0.1  # between checks for new lines
 LogFile = Callable[[str, str, str, str, int], Path | None]  # namespace, pod, uid, container, -1 latest or -2 previous
 
 
 async def log(api: Api, request: Request) -> Plain | Stream:
-    """The lines that the options choose, and with follow those that come."""
+    """The lines that the options select, and with follow also later ones."""
     entry = request.resource.collection.get(request.namespace, request.name)
     if entry is None:
         raise errors.not_found("", "pods", request.name)
@@ -86,7 +86,7 @@ def _ran_before(pod: Object, container: str) -> bool:
 
 
 def _need_kubelet(api: Api, node: str, path: str) -> None:
-    """Deny what only a kubelet could answer when none has ever reported for the node."""
+    """Raise the error of a node without a kubelet."""
     if api.resource("coordination.k8s.io", "leases").collection.get("kube-node-lease", node) is None:
         raise errors.StatusError(500, "", f'Get "https://{node}:10250/{path}": no kubelet runs on node {node}')
 
@@ -98,11 +98,11 @@ def _need_start(request: Request, pod: Object, container: str) -> None:
         raise errors.bad_request(text)
 
 
-# --- which lines -----------------------------------------------------------------------------------------------------
+# --- selection of lines ----------------------------------------------------------------------------------------------
 
 
 def _choice(request: Request) -> Callable[[bytes], bytes]:
-    """What tailLines, sinceSeconds, sinceTime, timestamps and limitBytes leave of a log."""
+    """The lines of a log after tailLines, sinceSeconds, sinceTime, timestamps and limitBytes."""
     query = request.query
     tail = integer(query, "tailLines") if "tailLines" in query else -1
     limit = integer(query, "limitBytes") if "limitBytes" in query else -1
@@ -125,7 +125,7 @@ def _choice(request: Request) -> Callable[[bytes], bytes]:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """Lines with their ends; a carriage return is part of one."""
+    """Lines with their ends; a carriage return is part of a line."""
     *whole, rest = text.split(b"\n")
     return [line + b"\n" for line in whole] + ([rest] if rest else [])
 
@@ -134,17 +134,17 @@ def _shown(lines: list[bytes], stamped: bool) -> bytes:
     return b"".join(lines if stamped else (line.partition(b" ")[2] for line in lines))
 
 
-# --- where they come from --------------------------------------------------------------------------------------------
+# --- sources of lines ------------------------------------------------------------------------------------------------
 
 
 class _RecordReader:
-    """What hollow containers printed."""
+    """The output of hollow containers."""
 
     def __init__(self, api: Api, key: str) -> None:
         self.api, self.key, self.offset = api, key, 0
 
     async def read(self) -> bytes:
-        """What has come since the last time, in whole lines."""
+        """The whole lines since the last call."""
         text = self.api.logs.get(self.key, b"")
         out = text[self.offset :]
         self.offset = len(text)

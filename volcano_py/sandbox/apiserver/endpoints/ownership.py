@@ -1,4 +1,4 @@
-"""managedFields of objects that are answered but not stored, such as reviews and bindings."""
+"""managedFields of objects that are returned but not stored, such as reviews and bindings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 def tracked(
     request: Request, go_name: str, obj: Object, api_version: str, parts: tuple[str, ...] = ("spec", "metadata")
 ) -> None:
-    """Record in managedFields what the client has set, as for any object that is created."""
+    """Record in managedFields which fields the client has set, as for any created object."""
     shape = builtin(go_name)
     given = {key: value for key, value in obj.items() if key in parts}
     managed.update(

@@ -1,4 +1,5 @@
-"""Kinds that are answered and not stored: access reviews, token reviews, who am I; and bindings by collection."""
+"""Kinds that are returned and not stored: access reviews, token reviews, self subject reviews; and bindings by
+collection."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ async def my_rules(api: Api, request: Request) -> Plain:
 
 
 async def bind(api: Api, request: Request) -> Plain:
-    """POST bindings: the pod is named by the Binding itself."""
+    """POST bindings: the Binding itself contains the name of the pod."""
     obj = _body(request)
     inner = Request(
         "create",

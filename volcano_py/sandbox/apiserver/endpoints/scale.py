@@ -22,7 +22,7 @@ from volcano_py.sandbox.apiserver.storage.store import Entry
 
 Object = dict[str, Any]
 
-_SEEN: fieldsets.Set = {"f:spec": {"f:replicas": {}}}  # what a conflict names, whatever the object's own path
+_SEEN: fieldsets.Set = {"f:spec": {"f:replicas": {}}}  # the field in conflicts, for any path in the object
 
 
 def install(api: Api) -> None:
@@ -142,7 +142,7 @@ def _path(request: Request) -> str:
 
 
 async def _apply(api: Api, request: Request, entry: Entry) -> Plain:
-    """Server-side apply of a Scale: its one field is owned like any other of the object."""
+    """Server-side apply of a Scale: its only field is owned like any other field of the object."""
     config = read_object(request.body, "application/yaml", "Scale", None)
     if config.get("kind") != "Scale" or config.get("apiVersion") != "autoscaling/v1":
         given = f"{config.get('apiVersion')}, Kind={config.get('kind')}"

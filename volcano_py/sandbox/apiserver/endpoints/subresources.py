@@ -1,4 +1,4 @@
-"""Subresources that are not status or scale: binding, eviction, finalize, and those that are updates of the object."""
+"""Subresources other than status and scale: binding, eviction, finalize, and those that are updates of the object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 def install(api: Api) -> None:
-    """Make the built-in subresources served."""
+    """Register the built-in subresources."""
     table = api.subresources
     table["pods", "binding"] = binding
     table["pods", "eviction"] = eviction
@@ -44,7 +44,7 @@ def entry_of(request: Request) -> Entry:
 
 
 def typed_body(request: Request, go_name: str, kind: str) -> Object:
-    """The request's body as a built-in kind of its own."""
+    """The request's body as a built-in kind."""
     raw = read_object(request.body, request.content_type, kind, None)
     try:
         body: Object = codec.normalise(builtin(go_name), raw, codec.Unknown())
@@ -76,7 +76,7 @@ async def binding(api: Api, request: Request) -> Result | Plain:
 
 
 async def bind(api: Api, request: Request, body: Object) -> Plain:
-    """Carry out a Binding."""
+    """Execute a Binding."""
     target = body.get("target") or {}
     causes = []
     if target.get("kind", "") not in ("", "Node"):
@@ -142,7 +142,7 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
 
 
 async def eviction(api: Api, request: Request) -> Result | Plain:
-    """POST pods/x/eviction: a deletion that respects disruption budgets."""
+    """POST pods/x/eviction: a deletion that respects PodDisruptionBudgets."""
     body = typed_body(request, "policy.v1.Eviction", "Eviction")
     name = body["metadata"].get("name") or request.name
     if name != request.name:

@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 GROUP = "authentication.k8s.io"
 SHORTEST, LONGEST, DEFAULT = 600, 2**32, 3600
-"""Seconds for which a token may be requested, and for which it is issued when the request names none."""
+"""The limits of a token's lifetime in seconds, and the default."""
 _BINDABLE = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 
 
@@ -30,7 +30,7 @@ def install(api: Api) -> None:
 
 
 async def request_token(api: Api, request: Request) -> Result | Plain:
-    """Issue a token for audiences; it ends when it expires, or with its account or the object it is bound to."""
+    """Issue a token for audiences; it is valid until it expires, and while its account and bound object exist."""
     entry = entry_of(request)
     body = typed_body(request, "authentication.v1.TokenRequest", "TokenRequest")
     wanted = (body.get("metadata") or {}).get("uid", "")
@@ -64,7 +64,7 @@ async def request_token(api: Api, request: Request) -> Result | Plain:
 
 
 def _seconds(spec: Object) -> int:
-    """How long the token is to last, which is put into the spec when it is missing; StatusError 422."""
+    """The lifetime of the token, which is added to the spec if it is missing; StatusError 422."""
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = DEFAULT
     seconds: int = spec["expirationSeconds"]
@@ -80,7 +80,7 @@ def _seconds(spec: Object) -> int:
 
 
 def _bound(api: Api, account: Entry, reference: Object | None) -> dict[str, Object]:
-    """The claims about the object that a token is to be bound to; StatusError 400, 404 or 409."""
+    """The claims about the object that a token is bound to; StatusError 400, 404 or 409."""
     if reference is None:
         return {}
     kind, name = reference.get("kind", ""), reference.get("name", "")

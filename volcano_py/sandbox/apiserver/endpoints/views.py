@@ -1,4 +1,4 @@
-"""Answers in the form that the client accepts: objects and lists as they are, as Tables, or as metadata alone."""
+"""Responses in the form that the client accepts: objects and lists, as Tables, or as metadata alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JSON_TYPE = "application/json"
 
 
 def object_body(form: Form, resource: Resource, tail: bytes, include: str = "") -> bytes:
-    """One object in the wanted form."""
+    """One object in the requested form."""
     if not form.as_:
         data = resource.object_bytes(tail)
     elif form.as_ == "Table":
@@ -46,7 +46,7 @@ def partial(form: Form, obj: Object) -> Object:
 
 
 def list_body(form: Form, resource: Resource, page: Page, include: str = "") -> bytes:
-    """A list in the wanted form."""
+    """A list in the requested form."""
     meta: Object = {"resourceVersion": str(page.revision)}
     if page.token:
         meta["continue"] = page.token
@@ -80,14 +80,14 @@ def items_body(resource: Resource, tails: list[bytes], meta: Object) -> bytes:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as Kubernetes writes it: sorted keys, strings that look like something else quoted."""
+    """YAML as Kubernetes writes it: sorted keys, and quotes for strings that could be read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _string(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    """A string that would be read as something else is quoted the way Go's encoder does it."""
+    """Quote a string that could be read as another type, as Go's encoder does."""
     tag = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
     plain = tag == "tag:yaml.org,2002:str"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
@@ -112,7 +112,7 @@ def finished(form: Form, data: bytes) -> bytes:
 
 
 def event_encoder(form: Form, include: str = "") -> Any:
-    """How one watch event is written in the wanted form."""
+    """The encoder of watch events in the requested form."""
     if form.as_ == "Table":
 
         def encode(resource: Resource, type_: str, entry: Entry) -> bytes:

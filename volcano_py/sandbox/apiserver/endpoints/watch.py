@@ -16,22 +16,22 @@ from volcano_py.sandbox.apiserver.registry.resources import Resource
 from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, MODIFIED, Entry, Event
 
 QUEUE_BYTES = 64 * 1024 * 1024
-"""How far a client may lag behind, not counting the state that its watch began with."""
+"""The maximum lag of a client, without the initial state of its watch."""
 SLICE_BYTES = 1024 * 1024
-"""About how much is handed to a connection at once."""
+"""The approximate amount that is written to a connection at once."""
 
 Encode = Callable[[Resource, str, Entry], bytes]
 
 
 def object_event(resource: Resource, type_: str, entry: Entry) -> bytes:
-    """One line of a watch stream with the object as it is."""
+    """One line of a watch stream with the unchanged object."""
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), resource.object_bytes(entry.tail))
 
 
 class Watcher:
-    """One open stream: a queue of encoded lines that its connection empties.
+    """One open stream: a queue of encoded lines that its connection reads.
 
-    `connected` is whether the client is still there, `cut` drops the connection without waiting for it.
+    `connected` returns whether the client is connected, `cut` closes the connection without waiting for it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Watcher:
         self.closed = False
         self.ready = asyncio.Event()
         self.everything = chosen.labels is None and chosen.fields is None and not chosen.name
-        self.after = 0  # only later revisions are of interest
+        self.after = 0  # only later revisions are sent
         self.collection.observers.append(self.offer)
 
     def offer(self, event: Event) -> None:
@@ -94,7 +94,7 @@ class Watcher:
         self._lag(line)
 
     def _lag(self, line: bytes) -> None:
-        """Queue an event; a client that does not read them is disconnected, and lists again."""
+        """Queue an event; a client that does not read is disconnected, and lists again."""
         self.put(line)
         if self.size > self.most:
             self.queue.clear()
@@ -107,7 +107,7 @@ class Watcher:
         self.ready.set()
 
     def began(self) -> None:
-        """All that is queued so far is the state at the beginning: the client may take its time for that."""
+        """Mark the queued lines as the initial state: the client may read them slowly."""
         self.most = QUEUE_BYTES + self.size
 
     def take(self) -> bytes:
@@ -128,7 +128,7 @@ class Watcher:
         return data
 
     def bookmark(self, initial_end: bool = False) -> None:
-        """Send the client the revision that it has seen everything up to."""
+        """Send the client the revision up to which it has received all events."""
         if self.bookmarks and not self.closed:
             self.put(bookmark_line(self.resource, self.form[0], self.collection.store.revision, initial_end))
 
@@ -145,7 +145,7 @@ class Watcher:
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:
-    """An older state of an object, carrying the revision at which it left a selection."""
+    """An older state of an object, with the revision at which it left a selection."""
     obj = entry.load()
     obj["metadata"]["resourceVersion"] = str(revision)
     return Entry(

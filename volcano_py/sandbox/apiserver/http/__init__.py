@@ -1,1 +1,1 @@
-"""The HTTP side: server, routing, discovery, watches and lists as streams, audit log."""
+"""HTTP: server, routing, discovery, watches and lists as streams, audit log."""

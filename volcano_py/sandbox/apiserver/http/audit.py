@@ -1,7 +1,7 @@
 """The audit log: one line for every request, as Kubernetes writes it (audit.k8s.io/v1 Event, level Metadata).
 
-Lines are gathered and written by a thread, so that no request waits for the disk; should the disk not keep up, lines
-are left out and their number is logged.
+A thread writes the buffered lines, so that no request waits for the disk. If the disk is too slow, lines are dropped
+and their number is logged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from volcano_py.sandbox.apiserver.registry.request import Request, User
 
 LOG = logging.getLogger(__name__)
 
-PERIOD = 0.2  # seconds that lines are gathered
-MOST_LINES = 100_000  # gathered while the disk is slow
+PERIOD = 0.2  # seconds for which lines are buffered
+MOST_LINES = 100_000  # buffered while the disk is slow
 
 RECEIVED: web.RequestKey[str] = web.RequestKey("received", str)
-SENDER: web.RequestKey[User] = web.RequestKey("sender", User)  # who sent it, before impersonation
-IMPERSONATED: web.RequestKey[User] = web.RequestKey("impersonated", User)  # the identity it ran as, if another
+SENDER: web.RequestKey[User] = web.RequestKey("sender", User)  # the sender, before impersonation
+IMPERSONATED: web.RequestKey[User] = web.RequestKey("impersonated", User)  # the impersonated identity, if any
 REQUEST: web.RequestKey[Request] = web.RequestKey("request", Request)
 
 _PATH_VERBS = {"GET": "get", "HEAD": "head", "POST": "post", "PUT": "put", "PATCH": "patch", "DELETE": "delete"}
@@ -46,7 +46,7 @@ class AuditLog:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="audit")
 
     def note(self, http: web.BaseRequest, code: int) -> None:
-        """A request has been answered."""
+        """Add the line of a completed request."""
         if len(self.lines) >= MOST_LINES:
             self.left_out += 1
             return
@@ -72,7 +72,7 @@ class AuditLog:
             self.timer = asyncio.get_running_loop().call_later(PERIOD, self._write)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining lines."""
         if self.timer is not None:
             self.timer.cancel()
         self.thread.shutdown(wait=True)

@@ -25,7 +25,7 @@ def answer(api: Api, http: web.BaseRequest, target: Route) -> web.Response:
     accept = http.headers.get("Accept", "")
     registry = api.registry
     if http.method != "GET" and target.level in ("core", "version") and not is_custom(registry, target.group):
-        raise errors.method_not_allowed()  # the documents about groups, and those of CRDs, are given for any method
+        raise errors.method_not_allowed()  # documents of groups and of CRDs are served for any method
     aggregable = target.level in ("core", "groups")
     form = negotiate(accept, (AGGREGATED,) if aggregable else ())
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
@@ -83,7 +83,7 @@ def ordered_groups(registry: Registry, by_name: bool = False) -> list[str]:
 
 
 def version_key(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1alpha1, others."""
+    """The sort key of versions in Kubernetes' order of preference: v2, v1, v1beta2, v1alpha1, others."""
     import re
 
     match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)

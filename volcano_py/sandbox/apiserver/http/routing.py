@@ -1,4 +1,4 @@
-"""From a path to the resource it names, or to a part of discovery, and from a method to a verb."""
+"""Routing: from a path to a resource or a discovery document, and from a method to a verb."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    watch: bool = False  # through the old /watch/ paths
+    watch: bool = False  # with the deprecated /watch/ paths
 
 
 @dataclass(slots=True)
@@ -84,9 +84,9 @@ def route(registry: Registry, path: str) -> Target | Route:
 
 
 def unserved(method: str, path: str) -> tuple[str, str, str, str, str, str, str] | None:
-    """Verb, group, version, plural, subresource, namespace and name of a path in the API that nothing serves.
+    """Verb, group, version, plural, subresource, namespace and name of an API path that is not served.
 
-    None for a path that names no resource. Kubernetes: RequestInfoFactory, which looks at the path only.
+    None for a path without a resource. Kubernetes: RequestInfoFactory, which reads only the path.
     """
     parts = [unquote(part) for part in path.split("/")[1:] if part]
     head, group = parts[:1], ""
@@ -117,7 +117,7 @@ _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH
 
 
 def verb_of(method: str, target: Target, query: Any) -> str:
-    """The verb of a method on a path; 404 and 405 as the server has them."""
+    """The verb of a method on a path; 404 and 405 as in kube-apiserver."""
     resource = target.resource
     verb = _VERBS.get(method, "")
     if target.subresource:

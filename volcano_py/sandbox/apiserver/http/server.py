@@ -1,4 +1,4 @@
-"""HTTP: from a request's path, query and headers to a verb, and from its outcome to an answer."""
+"""The HTTP server: converts path, query and headers of a request to a verb, and its result to a response."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ LOG = logging.getLogger(__name__)
 WARNINGS: web.RequestKey[list[str]] = web.RequestKey("warnings", list)
 BODY_LIMIT = 3 * 1024 * 1024
 IDLE_SECONDS = 90.0
-"""How long a connection may take to send (the rest of) a request's head."""
+"""Timeout for (the rest of) a request's head, in seconds."""
 TLS_BUFFER = 32 * 1024
-"""What asyncio keeps for reading on each TLS connection; its own 256 KiB are too much for ten thousand watches."""
+"""asyncio's read buffer of each TLS connection; its default of 256 KiB is too large for ten thousand watches."""
 BODY_SECONDS = 60.0
-"""How long a request's body may take."""
+"""Timeout for a request's body, in seconds."""
 
 PathHandler = Callable[["Server", web.BaseRequest, str], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """The HTTP side of an Api: `paths` serve what is no resource (version, health, discovery, openapi)."""
+    """The HTTP side of an Api: `paths` serve everything except resources (version, health, discovery, openapi)."""
 
     def __init__(self, api: Api, authenticator: Authenticator) -> None:
         self.api = api
@@ -62,7 +62,7 @@ class Server:
         self._bookmarks: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        """Listen; OSError when the port is taken."""
+        """Listen; OSError when the port is in use."""
         sslproto.SSLProtocol.max_size = TLS_BUFFER
         server = web.Server(
             self.handle, request_factory=_request_factory, access_log=None, keepalive_timeout=IDLE_SECONDS
@@ -88,7 +88,7 @@ class Server:
             self.remind_watchers()
 
     def remind_watchers(self) -> None:
-        """Send each watch a bookmark, and end those whose client has left without anything happening since."""
+        """Send each watch a bookmark, and end those whose client has disconnected without a later event."""
         for watcher in list(self.watchers):
             if watcher.connected():
                 watcher.bookmark()
@@ -98,7 +98,7 @@ class Server:
     # --- one request -------------------------------------------------------------------------------------------------
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, once all that the answer may rest on is kept."""
+        """Serve one request; the response is sent after the data that it depends on is persisted."""
         if self.audit is not None:
             http[audit.RECEIVED] = metadata.now_micro()
         answer = await self._answer(http)
@@ -112,7 +112,7 @@ class Server:
         return answer
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
-        """The answer; any exception becomes a Status."""
+        """The response; any exception becomes a Status."""
         try:
             return await self._handle(http)
         except errors.PageNotFound:
@@ -131,7 +131,7 @@ class Server:
         except Exception as error:
             if _too_deep(error):
                 return self._status(http, errors.bad_request("exceeded max depth"))
-            # a bug of ours: the client gets one line, the log the traceback
+            # an internal error: the client gets one line, the log the traceback
             LOG.exception("%s %s failed", http.method, http.path)
             return self._status(http, errors.internal(f"{type(error).__name__}: {error}"))
 
@@ -171,7 +171,7 @@ class Server:
         return await self._resource(http, target, user)
 
     def _authorize_unserved(self, http: web.BaseRequest, user: User) -> None:
-        """403 before 404: whether a kind is served shows only to those who may use it."""
+        """403 before 404: only permitted users can find out whether a kind is served."""
         named = unserved(http.method, http.path)
         if named is None:
             self._authorize_path(http, user)
@@ -181,13 +181,13 @@ class Server:
         authorization.require(self.api, access)
 
     def _authorize_path(self, http: web.BaseRequest, user: User) -> None:
-        """403 for a path outside the resources unless the sender, or the identity that they take, may use it."""
+        """Raise 403 for a path outside the resources unless the sender, or the impersonated identity, may use it."""
         access = authorization.Access(user, http.method.lower(), path=http.path)
         access.user = self._impersonated(http, access)
         authorization.require(self.api, access)
 
     def _impersonated(self, http: web.BaseRequest, access: authorization.Access) -> User:
-        """The identity that the request runs as, which the audit log names where it is not the sender's."""
+        """The identity that the request runs as; the audit log contains it if it differs from the sender's."""
         user = impersonate(self.api, access, http.headers)
         if user is not access.user:
             http[audit.IMPERSONATED] = user
@@ -286,7 +286,7 @@ class Server:
             return self._plain(result, request)
         return self._object(http, request, result, form)
 
-    # --- answers -----------------------------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------------------------
 
     def _form(self, http: web.BaseRequest, writing: bool = False) -> Form:
         try:
@@ -348,7 +348,7 @@ class Server:
 
 
 async def _body(http: web.BaseRequest) -> bytes:
-    """What the client sent; an error when it is broken, too large or takes too long."""
+    """The body of the request; an error if it is invalid, too large or takes too long."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await http.read()
@@ -362,7 +362,7 @@ async def _body(http: web.BaseRequest) -> bytes:
 
 
 def _too_deep(error: Exception) -> bool:
-    """Whether an object is nested deeper than can be walked through or written."""
+    """Whether an object is nested too deeply to be processed or written."""
     return isinstance(error, RecursionError) or str(error) == "Recursion limit reached"  # the latter is orjson's
 
 
@@ -373,7 +373,7 @@ def warning_header(text: str) -> str:
 
 
 def _include(request: Request, form: Form) -> str:
-    """Which object the rows of a Table carry."""
+    """Which form of the object the rows of a Table contain."""
     if form.as_ != "Table":
         return ""
     include = request.query.get("includeObject", "")

@@ -1,4 +1,4 @@
-"""The HTTP side of a watch: where it starts, its lines, and its end."""
+"""The HTTP side of a watch: its start, its lines, and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from volcano_py.sandbox.apiserver.http.server import Server
 
 DEFAULT_SECONDS = 1800  # and up to twice as long
-GRACE_SECONDS = 10  # for a client to read the rest when the time is over
+GRACE_SECONDS = 10  # for a client to read the rest after the timeout
 
 
 def _check_options(request: Request) -> tuple[str, bool | None]:
@@ -51,7 +51,7 @@ def _check_options(request: Request) -> tuple[str, bool | None]:
 
 
 async def serve_watch(server: Server, http: web.BaseRequest, request: Request, form: Form) -> web.StreamResponse:
-    """Stream events until the client leaves, the time is over or the resource goes away."""
+    """Stream events until the client disconnects, the timeout is over or the resource is no longer served."""
     if form.media != "json":
         form = Form(as_=form.as_, version=form.version)
     chosen = read.selection(request)
@@ -108,7 +108,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
                 break
     except ConnectionError:
         pass
-    except errors.StatusError as error:  # from here on nothing is kept any more
+    except errors.StatusError as error:  # earlier events are no longer kept
         watcher.fail(error)
         with contextlib.suppress(ConnectionError):
             await response.write(watcher.take())

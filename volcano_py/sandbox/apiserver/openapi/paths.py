@@ -28,13 +28,13 @@ _LISTING = [
     _query("labelSelector", "Restrict the list by labels."),
     _query("fieldSelector", "Restrict the list by fields."),
     _query("limit", "The maximum number of items to return.", "integer"),
-    _query("continue", "The continue token of the last answer."),
-    _query("resourceVersion", "Which revision to serve."),
+    _query("continue", "The continue token of the last response."),
+    _query("resourceVersion", "The revision to serve."),
     _query("resourceVersionMatch", "How resourceVersion is applied."),
     _query("timeoutSeconds", "Time limit of the call.", "integer"),
     _query("watch", "Watch for changes instead.", "boolean"),
     _query("allowWatchBookmarks", "Send BOOKMARK events.", "boolean"),
-    _query("sendInitialEvents", "Begin the watch with the present state.", "boolean"),
+    _query("sendInitialEvents", "Begin the watch with the current state.", "boolean"),
 ]
 _DELETING = [
     _query("gracePeriodSeconds", "Seconds before the object should be deleted.", "integer"),
@@ -182,7 +182,7 @@ _CONNECT = {
 
 
 def _connect(resource: Resource, sub: Subresource, at: str, scope: str, own: list[Object]) -> Object:
-    """Subresources that are streams and proxies: they have operations, but no bodies of ours."""
+    """Subresources that are streams and proxies: they have operations without bodies."""
     title = sub.name[:1].upper() + sub.name[1:]
     out: Object = {}
     for suffix, path in (("", at), ("WithPath", at + "/{path}")):

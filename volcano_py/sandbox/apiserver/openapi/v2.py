@@ -1,4 +1,4 @@
-"""OpenAPI v2: all documents of v3 in one, for older clients, and for kubectl when it finds no kind."""
+"""OpenAPI v2: all documents of v3 in one, for older clients, and for kubectl when v3 does not contain a kind."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _parameter(given: Object) -> Object:
 
 
 def schema(given: Object) -> Object:
-    """A schema as v2 has it: a reference has no siblings, and there are no alternatives."""
+    """A schema in v2: a reference has no siblings, and there are no alternatives."""
     wrapped = given.get("allOf", ())
     if "$ref" in given or len(wrapped) == 1:
         target = given.get("$ref") or wrapped[0].get("$ref", "")

@@ -1,4 +1,4 @@
-"""OpenAPI v2 in protobuf, the only form in which Go clients take it (the messages are those of openapi.v2.Document)."""
+"""OpenAPI v2 in protobuf, the only form that Go clients accept (the messages are those of openapi.v2.Document)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCHEMA_BOUNDS = {"maximum": 7, "minimum": 9}
 
 
 def encode(document: Object) -> bytes:
-    """A Document; its security definitions, which no client looks for here, are left out."""
+    """A Document; security definitions are left out, because clients do not use them."""
     info = _texts(document["info"], {"title": 1, "version": 2})
     paths = b"".join(_named(2, path, _path_item(item)) for path, item in document["paths"].items())
     return chunk(1, b"2.0") + chunk(2, info) + chunk(8, paths) + chunk(9, _schemas(document["definitions"]))
@@ -43,7 +43,7 @@ def _named(at: int, name: str, message: bytes) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """Any value as YAML, of which JSON is a part."""
+    """Any value as YAML, which includes JSON."""
     return chunk(2, orjson.dumps(value) + b"\n")
 
 

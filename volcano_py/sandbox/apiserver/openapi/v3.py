@@ -1,7 +1,7 @@
-"""OpenAPI v3: the index, and one document a group version, made from the type tables on the first request.
+"""OpenAPI v3: the index, and one document per group version, generated from the type tables on the first request.
 
-kubectl needs it for explain and for client-side validation: kinds with their properties, and on every writing
-operation a `fieldValidation` parameter (where it finds none, it looks into v2).
+kubectl requires it for explain and for client-side validation: kinds with their properties, and a `fieldValidation`
+parameter of every write operation (without it kubectl reads v2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 VERSION = {"title": "Kubernetes", "version": "1.36"}
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V2_ACCEPTED = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-"""Go clients accept the second, which is no valid media type: they could not read it in an answer."""
+"""Go clients accept the second, which is not a valid media type: they could not parse it in a response."""
 _EXTRA = (
     ".well-known/openid-configuration",
     "openid/v1/jwks",
@@ -54,7 +54,7 @@ class OpenAPI:
         self.generation += 1
 
     def index(self) -> Object:
-        """What documents there are; the hash in a URL changes with the content."""
+        """The index of documents; the hash in a URL changes with the content."""
         paths = ["api", "api/v1", "apis", *_EXTRA]
         for group, versions in self.registry.groups.items():
             if not group:
@@ -70,14 +70,14 @@ class OpenAPI:
         return {"paths": out}
 
     def document(self, path: str) -> bytes:
-        """One document as JSON; PageNotFound when there is none."""
+        """One document as JSON; PageNotFound if it does not exist."""
         found = self.documents.get(path)
         if found is None:
             found = self.documents[path] = orjson.dumps(self._make(path))
         return found
 
     def second(self, media_type: str) -> bytes:
-        """The one document of OpenAPI v2, in JSON or protobuf."""
+        """The document of OpenAPI v2, in JSON or protobuf."""
         found = self.documents.get(media_type)
         if found is None:
             made = v2.document(self)
@@ -133,7 +133,7 @@ class OpenAPI:
 
 
 def schema_name(resource: Resource) -> str:
-    """The name of a kind's schema: Go-like for built-in kinds, reversed group for custom ones."""
+    """The name of a kind's schema: a Go name for built-in kinds, with the reversed group for custom ones."""
     if resource.custom is not None:
         reversed_group = ".".join(reversed(resource.group.split(".")))
         return f"{reversed_group}.{resource.version}.{resource.kind}"
@@ -209,7 +209,7 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
                 properties[key] = {"type": "string", "description": described[key].get("description", "")}
         for key, field in type_.fields.items():
             if described and key not in described:
-                continue  # behind a feature gate that is off
+                continue  # its feature gate is disabled
             properties[key] = _property(field, described.get(key, {}), schemas)
             mark = marked.get(key)
             if mark is not None:
@@ -222,7 +222,7 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
 
 
 def _mark(schema: Object, mark: Object) -> None:
-    """Add the values that a field may take, and its default."""
+    """Add the enumerated values of a field, and its default."""
     if "items" in mark:
         schema["items"] = {**schema["items"], "enum": mark["items"]}
     for key in ("enum", "default"):
@@ -325,7 +325,7 @@ def _custom_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
 
 
 async def serve(server: Any, http: web.BaseRequest, path: str) -> web.StreamResponse:
-    """/openapi/v2, /openapi/v3 and what is below it."""
+    """/openapi/v2, /openapi/v3 and the paths below."""
     openapi: OpenAPI = server.api.extensions["openapi"]
     rest = path.removeprefix("/openapi/").strip("/")
     kind = "application/json"

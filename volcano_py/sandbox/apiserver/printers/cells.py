@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; priority above 0 is shown with -o wide only."""
+    """One column; with a priority above 0 it is displayed only with -o wide."""
 
     name: str
     type: str = "string"
@@ -33,7 +33,7 @@ class Printer:
 
 
 NAME = Column("Name", format="name", description="Name must be unique within a namespace.")
-AGE = Column("Age", description="The time since the object was made.")
+AGE = Column("Age", description="The time since the object was created.")
 
 
 def human_duration(seconds: float) -> str:

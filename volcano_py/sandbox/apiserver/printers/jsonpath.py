@@ -1,4 +1,4 @@
-"""The part of JSONPath that printer columns use: fields, indexes, wildcards, slices and simple filters."""
+"""The subset of JSONPath for printer columns: fields, indexes, wildcards, slices and simple filters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _literal(text: str) -> Any:
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """All values that a path leads to; missing fields lead to none."""
+    """All values at a path; none for missing fields."""
     found = [value]
     for kind, argument in compiled(path):
         following: list[Any] = []

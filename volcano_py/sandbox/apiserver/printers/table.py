@@ -1,4 +1,4 @@
-"""Tables: the columns that `kubectl get` prints, made on the server as the real one does."""
+"""Tables: the columns of `kubectl get`, computed by the server as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def columns_of(resource: Resource) -> list[Object]:
 def table(
     form: Form, resource: Resource, objects: list[Object], meta: Object, include: str, columns: bool = True
 ) -> Object:
-    """A Table of objects; `include` is what each row carries (None, Metadata or Object)."""
+    """A Table of objects; `include`: what each row contains (None, Metadata or Object)."""
     printer = printer_of(resource)
     version = f"meta.k8s.io/{form.version}"
     if not meta and objects:

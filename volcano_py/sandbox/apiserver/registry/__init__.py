@@ -1,1 +1,1 @@
-"""The resources that the server has, their strategies, and its state. Kubernetes: the generic registry."""
+"""The registered resources, their strategies, and the server's state. Kubernetes: the generic registry."""

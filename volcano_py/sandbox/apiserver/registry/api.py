@@ -1,4 +1,4 @@
-"""The server's state: store, registry and admission, and what every verb needs of them."""
+"""The server's state for all verbs: store, registry and admission."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Object = dict[str, Any]
 class Attributes:
     """The input of admission: the new object (None for a deletion) and the stored one (None for a creation).
 
-    Objects are complete (with kind and apiVersion); mutating callables change `obj` in place or put another one in
-    its place. `request` has user, namespace, name, subresource, dryRun; `operation` is CREATE, UPDATE, DELETE or
+    Objects are complete (with kind and apiVersion); mutating callables change `obj` in place or replace it.
+    `request` has user, namespace, name, subresource, dryRun; `operation` is CREATE, UPDATE, DELETE or
     CONNECT.
     """
 
@@ -39,7 +39,7 @@ Admission = Callable[[Attributes], Awaitable[None]]
 
 @dataclass(slots=True)
 class Result:
-    """An object as the answer to a request: its stored bytes, and the HTTP status."""
+    """An object as the response to a request: its stored bytes, and the HTTP status."""
 
     resource: Resource
     tail: bytes
@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(slots=True)
 class Plain:
-    """An answer that is not a stored object: a Status, a Scale, a review; or text when `text` is set."""
+    """A response that is not a stored object: a Status, a Scale, a review; or text when `text` is set."""
 
     body: Object | None
     status: int = 200
@@ -58,7 +58,7 @@ class Plain:
 
 @dataclass(slots=True)
 class Stream:
-    """An answer in pieces, until the iterator ends or the client leaves."""
+    """A streamed response, until the iterator ends or the client disconnects."""
 
     pieces: AsyncGenerator[bytes, None]
     content_type: str = "text/plain"
@@ -79,18 +79,18 @@ class Api:
     registry: Registry = field(default_factory=Registry)
     mutating: dict[str, list[Admission]] = field(default_factory=dict)
     validating: dict[str, list[Admission]] = field(default_factory=dict)
-    # (resource, subresource) -> what serves it, beside the generic ones
+    # (resource, subresource) -> its handler, in addition to the generic ones
     subresources: dict[tuple[str, str], Callable[[Api, Request], Awaitable[Result | Plain | Stream]]] = field(
         default_factory=dict
     )
-    # what else handles writes: dynamic admission, quota; each has handles(), mutate() and validate()
+    # other handlers of writes: dynamic admission, quota; each has handles(), mutate() and validate()
     hooks: list[Any] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # pod uid/container -> text
-    features: frozenset[str] = frozenset()  # the feature gates that are on
-    extensions: dict[str, Any] = field(default_factory=dict)  # state that added modules keep here
+    features: frozenset[str] = frozenset()  # the enabled feature gates
+    extensions: dict[str, Any] = field(default_factory=dict)  # state of optional modules
 
     def resource(self, group: str, plural: str) -> Resource:
-        """A resource that the server surely has; KeyError otherwise."""
+        """A resource that must exist; KeyError otherwise."""
         found = self.registry.find(group, plural)
         if found is None:
             raise KeyError(f"no resource {plural} in group {group!r}")
@@ -110,7 +110,7 @@ class Api:
             raise bad_request(f"{_handled(resource, raw)}: {error}") from None
 
     def decode(self, request: Request, raw: Object, problems: list[str] | None = None) -> Object:
-        """A plain object of the request's version into stored form; raises StatusError or StrictError."""
+        """Convert an object of the request's version to stored form; raises StatusError or StrictError."""
         resource = request.resource
         problems = problems if problems is not None else []
         version, kind = raw.get("apiVersion") or resource.api_version, raw.get("kind") or resource.kind
@@ -172,7 +172,7 @@ class Api:
         """Store an object in stored form, with its selector fields."""
         meta = obj["metadata"]
         if type_ == DELETED:
-            # the event of a deletion has the object as it was stored last
+            # the event of a deletion has the last stored object
             last = resource.collection.get(meta.get("namespace", ""), meta["name"])
             if last is not None:
                 obj = last.load()
@@ -180,7 +180,7 @@ class Api:
         return self.store.commit(resource.collection, type_, obj, selector_fields(resource, obj))
 
     def entry(self, collection: Collection, revision: int, tail: bytes) -> Entry:
-        """An object as it was stored once; KeyError and the like when the bytes are none."""
+        """Decode a stored object; raises KeyError or another error for invalid bytes."""
         obj: Object = orjson.loads(b"{" + tail)
         meta = obj["metadata"]
         plural, _, group = collection.name.partition(".")
@@ -209,7 +209,7 @@ class Api:
 
 
 def selector_fields(resource: Resource, obj: Object) -> dict[str, str]:
-    """The values that field selectors can select by."""
+    """The values for field selectors."""
     fields = resource.strategy.fields(obj)
     fields["metadata.name"] = obj["metadata"]["name"]
     if resource.namespaced:
@@ -238,7 +238,7 @@ def report(request: Request, problems: list[str]) -> None:
 
 
 def match_namespace(request: Request, meta: Object) -> None:
-    """Give the object the namespace of the path; another one is a 400."""
+    """Set the namespace of the path; another namespace in the object is a 400."""
     wanted = request.namespace if request.resource.namespaced else ""
     given = meta.get("namespace", "")
     if given == wanted:
@@ -253,14 +253,14 @@ def match_namespace(request: Request, meta: Object) -> None:
 
 
 def complete(resource: Resource, obj: Object) -> Object:
-    """The object with kind and apiVersion in front, as admission and patches see it."""
+    """The object with kind and apiVersion in front, for admission and patches."""
     if resource.from_stored is not None:
         obj = resource.from_stored(obj)
     return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 
 
 def bare(resource: Resource, obj: Object) -> Object:
-    """The opposite of complete."""
+    """The inverse of complete."""
     obj = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     return resource.to_stored(obj) if resource.to_stored is not None else obj
 

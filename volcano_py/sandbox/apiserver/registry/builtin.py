@@ -1,4 +1,4 @@
-"""The built-in resources: one table, from which definitions, discovery and OpenAPI follow."""
+"""The table of built-in resources, from which definitions, discovery and OpenAPI are derived."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ GATED: dict[str, dict[str, list[Row]]] = {
         ],
     },
 }
-"""Resources that a feature gate serves."""
+"""Resources that are served only with a feature gate."""
 
 
 def _subresources(text: str, kind: str) -> dict[str, Subresource]:
@@ -191,7 +191,7 @@ def _singular(kind: str) -> str:
 
 
 def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset()) -> None:
-    """Define every built-in resource, and those of the feature gates that are on."""
+    """Define every built-in resource, and those of the enabled feature gates."""
     gated = [table for gate, table in GATED.items() if gate in gates]
     for api_version, rows in chain(TABLE.items(), *(table.items() for table in gated)):
         group, _, version = api_version.rpartition("/")

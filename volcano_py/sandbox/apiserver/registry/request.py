@@ -1,4 +1,4 @@
-"""What a request to a resource is, once its path, query and headers have been read."""
+"""A request to a resource, parsed from path, query and headers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Request:
     status: int = 200
 
     def warn(self, text: str) -> None:
-        """A Warning header on the answer; the same text is sent once."""
+        """Add a Warning header to the response; the same text is sent once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -62,7 +62,7 @@ _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": 
 
 
 def read_write_options(request: Request, patch_type: str = "") -> None:
-    """Check and set dryRun, fieldValidation, fieldManager and force of a writing request."""
+    """Validate and set dryRun, fieldValidation, fieldManager and force of a write request."""
     query = request.query
     causes: list[Cause] = []
     dry_run = query.get("dryRun", "")
@@ -98,7 +98,7 @@ def read_write_options(request: Request, patch_type: str = "") -> None:
 
 
 def default_manager(user_agent: str) -> str:
-    """The field manager of a client that names none: its user agent up to the first slash."""
+    """The field manager of a client that sets none: its user agent up to the first slash."""
     return user_agent.split("/", 1)[0][:128] or "unknown"
 
 

@@ -1,4 +1,4 @@
-"""Resource definitions: what a served resource is, and the registry that paths and discovery are read from."""
+"""Definitions of served resources, and the registry for paths and discovery."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ STATUS_VERBS = ("get", "patch", "update")
 
 @dataclass(slots=True)
 class Subresource:
-    """A subresource such as `pods/log`. `handler` names what serves it; status and scale are generic."""
+    """A subresource such as `pods/log`. `handler` is the name of its handler; status and scale are generic."""
 
     name: str
     kind: str
     verbs: tuple[str, ...]
-    group: str | None = None  # of its kind, where it differs from the resource's (autoscaling/v1 Scale)
+    group: str | None = None  # of its kind, if it differs from the resource's (autoscaling/v1 Scale)
     version: str | None = None
 
 
 @dataclass(slots=True)
 class Resource:
-    """One resource in one version, as clients see it."""
+    """One resource in one version."""
 
     group: str
     version: str
@@ -47,7 +47,7 @@ class Resource:
     list_kind: str = ""
     subresources: dict[str, Subresource] = field(default_factory=dict)
     custom: Any = None  # the CRD version that defines it (crd.Served), None for built-in kinds
-    # between the stored form and this version's, where they differ in more than the apiVersion
+    # conversion between the stored form and this version's, if they differ in more than the apiVersion
     from_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     to_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     prefix: bytes = b""
@@ -64,7 +64,7 @@ class Resource:
 
     @property
     def error_group(self) -> str:
-        """The group that faults of an object are reported under: that of its stored form."""
+        """The group in error messages: that of the stored form."""
         return self.group if self.to_stored is None else ""
 
     @property
@@ -72,13 +72,13 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def object_bytes(self, tail: bytes) -> bytes:
-        """A whole object in this version from what the store keeps."""
+        """A complete object in this version from stored bytes."""
         if self.from_stored is not None:
             tail = self.converted(tail)
         return self.prefix + tail
 
     def item_bytes(self, tail: bytes) -> bytes:
-        """The same as an item of a list; items of built-in lists carry no kind."""
+        """An item of a list from stored bytes; items of built-in lists have no kind."""
         if self.from_stored is not None:
             tail = self.converted(tail)
         return self.item_prefix + tail
@@ -91,7 +91,7 @@ class Resource:
 
 
 class Registry:
-    """Groups, versions and resources, in the order in which discovery lists them."""
+    """Groups, versions and resources, in the order of discovery."""
 
     def __init__(self) -> None:
         self.groups: dict[str, dict[str, dict[str, Resource]]] = {}

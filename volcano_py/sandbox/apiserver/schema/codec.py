@@ -1,7 +1,8 @@
 """Objects of built-in kinds as Go's typed decoding and encoding changes them.
 
-Unknown fields are dropped and reported, empty fields disappear or appear as Go's `omitempty` has it, quantities and
-times get their canonical text, and a value of a wrong type is a 400. Each type gets one closure, made on first use.
+Unknown fields are dropped and reported, empty fields are dropped or added according to Go's `omitempty`, quantities and
+times get their canonical text, and a value of an invalid type is a 400. Each type has one closure, created on first
+use.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Path = tuple[Any, Any] | None
 
 
 class DecodeError(ValueError):
-    """The value does not fit the type; the text is for the client."""
+    """The value does not match the type; the text is sent to the client."""
 
 
 class Unknown:
-    """Collects the paths of fields that the type does not have."""
+    """Collects the paths of unknown fields."""
 
     __slots__ = ("paths",)
 
@@ -42,7 +43,7 @@ def path_text(path: Path) -> str:
 
 
 def normalise(type_: Type, value: Any, unknown: Unknown) -> Any:
-    """The value as Go would write it back; raises DecodeError."""
+    """The value as Go would encode it again; raises DecodeError."""
     return norm_of(type_)(value, None, unknown)
 
 
@@ -54,7 +55,7 @@ def norm_of(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
 
 
 def zero(type_: Type, pointer: bool) -> Any:
-    """What Go writes for an empty field that is not omitted."""
+    """Go's encoding of an empty field without omitempty."""
     if pointer or type_.kind in ("list", "map", "bytes", "time", "microtime", "raw", "any"):
         return None
     return norm_of(type_)(None, None, Unknown())
@@ -137,7 +138,7 @@ def _struct(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
 
 
 def _lazy(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
-    """The closure of a type, made when first called if it is not there yet (types may contain themselves)."""
+    """The closure of a type, created by the first call (types may contain themselves)."""
     if type_.norm is not None:
         return type_.norm
     if type_.kind != "struct":

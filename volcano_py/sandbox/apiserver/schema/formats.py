@@ -1,4 +1,4 @@
-"""String formats of OpenAPI as the API server checks them; unknown formats are ignored."""
+"""String formats of OpenAPI as the API server validates them; unknown formats are ignored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: pruning, defaulting, validation, and their shape for field ownership.
 
-Kubernetes: apiextensions' structural schemas. Validation first runs jsonschema-rs (some microseconds), and
-walks only an invalid object again in Python (`violations.py`), for the messages of the real server.
+Kubernetes: apiextensions' structural schemas. Validation first runs jsonschema-rs (some microseconds). Only invalid
+objects are validated again in Python (`violations.py`), for kube-apiserver's messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = {"int32": "int32", "int64": "int64"}
 
 
 def shape(schema: Schema, embedded: bool = False) -> Type:
-    """The type graph of a schema: what owners of fields can own."""
+    """The type graph of a schema: the fields that managers can own."""
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-int-or-string"):
         return scalar("intstr")
@@ -64,7 +64,7 @@ def shape(schema: Schema, embedded: bool = False) -> Type:
 
 
 def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknown: list[str] | None = None) -> None:
-    """Remove what the schema does not have, in place; `unknown` receives the paths of what was removed."""
+    """Remove fields that are not in the schema, in place; `unknown` receives their paths."""
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         extra = schema.get("additionalProperties")
@@ -77,7 +77,7 @@ def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknow
                         prune(item, extra, False, f"{path}.{key}" if path else key, unknown)
             return
         gone: list[str] = []
-        nulls: list[str] = []  # null where it cannot be counts as absent
+        nulls: list[str] = []  # an invalid null counts as absent
         for key, item in value.items():
             if resource and key in ("apiVersion", "kind", "metadata"):
                 if key == "metadata" and not root:
@@ -107,7 +107,7 @@ def prune(value: Any, schema: Schema, root: bool = False, path: str = "", unknow
 
 
 def misplaced_nulls(value: Any, schema: Schema, path: str = "") -> list[Cause]:
-    """Nulls where the schema has a type and no default: an applied configuration may not have them."""
+    """The errors of nulls where the schema has a type and no default: applied configurations must not have them."""
     out: list[Cause] = []
     if isinstance(value, dict):
         properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -127,7 +127,7 @@ def misplaced_nulls(value: Any, schema: Schema, path: str = "") -> list[Cause]:
 
 
 def _embedded_metadata(value: Any, path: str, unknown: list[str] | None) -> Any:
-    """The metadata of an embedded object, as typed as any other; what does not fit is left for validation."""
+    """Decode the metadata of an embedded object; validation reports what does not match."""
     found = codec.Unknown()
     try:
         made = codec.normalise(builtin("meta.v1.ObjectMeta"), value, found)
@@ -142,7 +142,7 @@ def _embedded_metadata(value: Any, path: str, unknown: list[str] | None) -> Any:
 
 
 def has_defaults(schema: Any) -> bool:
-    """Whether a default lies anywhere in the schema."""
+    """Whether the schema contains a default."""
     if isinstance(schema, dict):
         if "default" in schema:
             return True
@@ -152,7 +152,7 @@ def has_defaults(schema: Any) -> bool:
 
 
 class Defaulter:
-    """Fills in defaults; schemas without any are not walked."""
+    """Sets defaults; schemas without defaults are skipped."""
 
     def __init__(self, schema: Schema) -> None:
         self.interesting: dict[int, bool] = {}
@@ -259,7 +259,7 @@ def _needs_walk(schema: Any) -> bool:
 
 
 class Validator:
-    """Tests quickly whether an object fits its schema."""
+    """A fast test whether an object matches its schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -267,7 +267,7 @@ class Validator:
         self.walks = _needs_walk(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """True when the object is certainly valid; False when only the full check decides."""
+        """True when the object is certainly valid; False when the full validation must decide."""
         if self.walks:
             return False
         if self._compiled is None:
@@ -276,7 +276,7 @@ class Validator:
             try:
                 self._compiled = jsonschema_rs.Draft4Validator(_numeric_bounds(_plain(self.schema)))
             except ValueError:
-                self.walks = True  # a pattern that only Go understands: the slow walk decides
+                self.walks = True  # a pattern that only Go supports: the full validation decides
                 return False
         return bool(self._compiled.is_valid(value))
 

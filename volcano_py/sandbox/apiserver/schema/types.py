@@ -1,8 +1,8 @@
-"""The shapes of objects: one `Type` graph serves decoding, pruning, field ownership, patches and protobuf.
+"""Types of objects: one `Type` graph for decoding, pruning, field ownership, patches and protobuf.
 
-Built-in kinds come from `data/types.json` (from Go's struct tags) joined with the OpenAPI definitions that the
-kubernetes-validate wheel carries (list and map semantics); custom resources are compiled from their schemas by
-`structural.py` into the same class.
+Built-in kinds are defined by `data/types.json` (from Go's struct tags), combined with the OpenAPI definitions in the
+kubernetes-validate wheel (list and map semantics). `structural.py` compiles the schemas of custom resources into the
+same class.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SPECIAL_DEFINITIONS = {
 
 
 class Field:
-    """One field of a struct; `always` means that Go writes it even when it is empty."""
+    """One field of a struct; `always` means that Go encodes it even when it is empty."""
 
     __slots__ = (
         "always",
@@ -65,7 +65,7 @@ class Type:
 
     kind: struct, map, list, any (free form), or a scalar: string bool int32 int64 double bytes time microtime
     duration quantity intstr raw. `atomic` marks maps and lists owned as a whole; `keys` are those of an associative
-    list; `is_set` a list of unique scalars. `norm(value, path, context)` gives the value as Go would write it back.
+    list; `is_set` a list of unique scalars. `norm(value, path, context)` returns the value as Go would encode it again.
     """
 
     __slots__ = ("atomic", "elem", "fields", "go_name", "is_set", "keys", "kind", "norm", "open", "parts", "schema")
@@ -93,7 +93,7 @@ def _table() -> dict[str, list[list[Any]]]:
 @cache
 def definitions() -> dict[str, Any]:
     """OpenAPI definitions of the built-in kinds, by their full names."""
-    # found without importing the package, which would cost more than the rest of the server's start
+    # found without importing the package, whose import takes longer than the rest of the server's start
     spec = find_spec("kubernetes_validate")
     if spec is None or spec.origin is None:
         raise RuntimeError("the sandbox needs kubernetes-validate; install volcano-py[sandbox]")
@@ -104,7 +104,7 @@ def definitions() -> dict[str, Any]:
 
 @cache
 def marks() -> dict[str, Any]:
-    """Enums and defaults of fields, which only comments in the Go sources have."""
+    """Enums and defaults of fields, which exist only in comments of the Go sources."""
     table: dict[str, Any] = orjson.loads((Path(__file__).parent / "data" / "enums.json").read_bytes())
     return table
 
@@ -122,7 +122,7 @@ _BUILT: dict[str, Type] = {}
 
 
 def builtin(go_name: str) -> Type:
-    """The type of a built-in struct such as core.v1.Pod; KeyError when there is none."""
+    """The type of a built-in struct such as core.v1.Pod; KeyError if it does not exist."""
     found = _BUILT.get(go_name)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Why a custom resource does not fit its schema: the causes of the 422, in the server's words."""
+"""Why a custom resource does not match its schema: the causes of the 422, with kube-apiserver's texts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from volcano_py.sandbox.apiserver.apimachinery.errors import (
 from volcano_py.sandbox.apiserver.schema import formats
 
 Schema = dict[str, Any]
-NOWHERE = "<nil>"  # the path of faults that the server does not place
+NOWHERE = "<nil>"  # the path of errors without a path in kube-apiserver
 
 
 def causes(value: Any, schema: Schema, path: str = "", root: bool = True) -> list[Cause]:
-    """Everything that is wrong with a value; the paths are those of the object."""
+    """The errors of a value; the paths are those of the object."""
     out: list[Cause] = []
     _walk(value, schema, path, out, root)
     return out
@@ -97,7 +97,7 @@ def _enum(value: Any, schema: Schema, path: str, out: list[Cause]) -> None:
 
 @lru_cache(maxsize=2048)
 def pattern(text: str) -> re.Pattern[str] | None:
-    """A Go regular expression for Python; None when Python cannot read it."""
+    """A Go regular expression for Python; None if Python does not support it."""
     try:
         return re.compile(text.replace(r"\z", r"\Z").replace("[[:alnum:]]", "[A-Za-z0-9]"))
     except re.error:
@@ -111,11 +111,11 @@ def _string(value: str, schema: Schema, path: str, out: list[Cause]) -> None:
     least = schema.get("minLength")
     if least is not None and len(value) < least:
         out.append(invalid_value(path, value, f"{_body(path)} should be at least {least} chars long"))
-    wanted = schema.get("pattern")
-    if wanted:
-        compiled = pattern(wanted)
+    regexp = schema.get("pattern")
+    if regexp:
+        compiled = pattern(regexp)
         if compiled is not None and not compiled.search(value):
-            out.append(invalid_value(path, value, f"{_body(path)} should match '{wanted}'"))
+            out.append(invalid_value(path, value, f"{_body(path)} should match '{regexp}'"))
     name = schema.get("format")
     if name and not formats.matches(name, value):
         out.append(invalid_value(path, value, f'{_body(path)} must be of type {name}: "{value}"'))
@@ -240,7 +240,7 @@ def _combined(value: Any, schema: Schema, path: str, out: list[Cause]) -> None:
                 for row in rows:
                     out.extend(causes(value, row, path, False))
             elif name != "not" and not any(map(fits, rows)):
-                # the alternative that comes nearest
+                # the closest alternative
                 found: list[list[Cause]] = [causes(value, row, path, False) for row in rows]
                 out.extend(sorted(found, key=len)[0])
             out.append(invalid_value(NOWHERE, "", f'"{path}" {text}'))

@@ -1,1 +1,1 @@
-"""Bytes to values and back: JSON, YAML, protobuf, content negotiation. Kubernetes: runtime/serializer."""
+"""Encoding and decoding: JSON, YAML, protobuf, content negotiation. Kubernetes: runtime/serializer."""

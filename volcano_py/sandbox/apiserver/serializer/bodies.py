@@ -17,13 +17,13 @@ MEDIA_TYPES = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
 MOST_LEVELS = 200
-"""How deep a body may be nested: what is stored must fit into the lists, tables and reviews that carry it."""
+"""The maximum nesting of a body: stored objects must fit into the lists, tables and reviews that contain them."""
 MOST_VALUES = 2_000_000
-"""More than a body within the limits can have unless it multiplies itself."""
+"""The maximum number of values; a body within the limits exceeds it only with YAML aliases."""
 
 
 class ParseError(ValueError):
-    """The bytes are no document of their media type."""
+    """The bytes are not a document of their media type."""
 
 
 def media_type(content_type: str) -> str:
@@ -59,16 +59,16 @@ def parse_json(body: bytes, duplicates: list[str] | None = None) -> Any:
         raise ParseError(_go_json_error(body, error)) from None
     if body.count(b"{") + body.count(b"[") > MOST_LEVELS:
         _measure(value, 1, {})
-    # the cheap test for repeated keys: what was read, written again, is as long as what came
+    # the fast test for repeated keys: with them, the encoded value is shorter than the input
     if duplicates is not None and len(orjson.dumps(value)) != len(body):
         _find_duplicates(body, duplicates)
     return value
 
 
 def _measure(value: Any, level: int, known: dict[int, int]) -> int:
-    """How many values a document has when it is written out; ParseError when it is too deep or too large.
+    """The number of values in a document when it is encoded; ParseError when it is too deep or too large.
 
-    What YAML refers to more than once is counted each time, but looked at once.
+    What YAML refers to more than once is counted each time, but processed once.
     """
     if not isinstance(value, dict | list):
         return 1
@@ -96,7 +96,7 @@ def _quoted(char: str) -> str:
 
 
 class _Pairs(list):  # type: ignore[type-arg]
-    """An object as a list of its pairs, duplicates and all."""
+    """An object as a list of its pairs, including duplicates."""
 
 
 def _find_duplicates(body: bytes, out: list[str]) -> None:
@@ -162,7 +162,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def parse_yaml(body: bytes, duplicates: list[str] | None = None) -> Any:
-    """A YAML document (JSON is one, and read as such when it is sound); raises ParseError."""
+    """Parse a YAML document (JSON is also YAML, and parsed as JSON if it is valid); raises ParseError."""
     if body.lstrip()[:1] == b"{":
         with contextlib.suppress(ParseError):
             repeated: list[str] = []
@@ -192,7 +192,7 @@ def parse_yaml(body: bytes, duplicates: list[str] | None = None) -> Any:
 
 
 def read_object(body: bytes, content_type: str, kind: str, duplicates: list[str] | None) -> dict[str, Any]:
-    """The object that a create or update carries; raises the server's 400 when it is none."""
+    """The object of a create or update request; raises the server's 400 if it is not an object."""
     try:
         value = parse(body, content_type, duplicates)
     except ParseError as error:

@@ -1,4 +1,4 @@
-"""Which form of an answer a client accepts: JSON or YAML, the object itself, a Table or only metadata."""
+"""The form of a response that a client accepts: JSON or YAML, the object itself, a Table or only metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 @lru_cache(maxsize=512)
 def negotiate(accept: str, views: tuple[str, ...] = _VIEWS) -> Form:
-    """The first acceptable form of an Accept header; 406 when there is none."""
+    """The first acceptable form of an Accept header; 406 if there is none."""
     if not accept or accept == JSON:
         return OBJECT
     for clause in accept.split(","):

@@ -1,7 +1,7 @@
-"""Kubernetes protobuf: the envelope and, driven by the field numbers of `types.py`, every built-in message.
+"""Kubernetes protobuf: the envelope and, with the field numbers of `types.py`, every built-in message.
 
-kubectl's typed generators (create namespace, secret, deployment, …), drain and Helm send protobuf bodies and take
-no other answer to their 415; answers of ours stay JSON unless a client accepts protobuf alone.
+kubectl's typed generators (create namespace, secret, deployment, …), drain and Helm send protobuf bodies and do not
+retry after a 415. Responses are JSON unless a client accepts only protobuf.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _GROUPS = {
 
 
 class ProtobufError(ValueError):
-    """The bytes are no Kubernetes protobuf message, or of a kind that is not known."""
+    """The bytes are not a Kubernetes protobuf message, or of an unknown kind."""
 
 
 def go_name(api_version: str, kind: str) -> str:
-    """`apps/v1`, `Deployment` to `apps.v1.Deployment`; the options kinds live in meta for every group."""
+    """`apps/v1`, `Deployment` to `apps.v1.Deployment`; the options kinds are in meta for every group."""
     group, _, version = api_version.rpartition("/")
     if kind in ("DeleteOptions", "Status", "WatchEvent"):
         return f"meta.v1.{kind}"

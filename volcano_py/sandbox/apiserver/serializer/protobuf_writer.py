@@ -1,4 +1,4 @@
-"""Writing Kubernetes protobuf, for clients that can read nothing else; `protobuf.py` reads it."""
+"""Encodes Kubernetes protobuf, for clients that accept nothing else; `protobuf.py` decodes it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Objects by collection and revision: in memory for reads, in a data folder to survive restarts. Kubernetes: etcd."""
+"""Objects by collection and revision: in memory for reads, in a data folder for restarts. Kubernetes: etcd."""

@@ -1,8 +1,8 @@
-"""The SQLite file of a data folder: every write as a checksummed row under its revision, and facts about the server.
+"""The SQLite file of a data folder: every write as a row with a checksum and a revision, and facts about the server.
 
-A row holds what an object became (ADDED, MODIFIED) or was last (DELETED). The newest row of an object is the object;
-older ones are kept for a while, so that watches can go on after a restart. Revisions after the one called `compacted`
-follow each other without a gap. Kubernetes: etcd's revisions and compaction.
+A row contains an object after a write (ADDED, MODIFIED) or its last state (DELETED). The newest row of an object is the
+object; older ones are kept for a while, so that watches can continue after a restart. After the revision `compacted`
+all revisions exist without gaps. Kubernetes: etcd's revisions and compaction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from volcano_py.sandbox.apiserver.storage.store import FIRST_REVISION
 FILE = "objects.db"
 LOCK = "lock"
 FORMAT = "1"
-CHECKED_LOG = 32 * 1024 * 1024  # bytes that a write-ahead log keeps when it is reset
-SKIP_FIRST = 1  # revisions that a salvage leaps over after a damaged page; doubled until it can read again
+CHECKED_LOG = 32 * 1024 * 1024  # size of a write-ahead log after a reset, in bytes
+SKIP_FIRST = 1  # revisions that a salvage skips after a damaged page; doubled until it can read again
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS writes (revision INTEGER PRIMARY KEY, type TEXT NOT NULL, collection TEXT NOT NULL,"
@@ -33,7 +33,7 @@ _COLUMNS = "revision, type, collection, key, tail, checksum"
 
 
 class DataError(Exception):
-    """The data folder cannot be used; the text is one line with the remedy."""
+    """The data folder is not usable; the text is one line with the remedy."""
 
 
 class Row(NamedTuple):
@@ -57,18 +57,18 @@ def _checksum(revision: int, type_: str, collection: str, key: str, tail: bytes)
 
 
 class Database:
-    """The open file of a folder, ours alone until it is closed. One writer: `begin`, `add`, `remove`, `commit`."""
+    """The open file of a folder, locked until it is closed. One writer: `begin`, `add`, `remove`, `commit`."""
 
     def __init__(self, folder: Path, *, fsync: bool = False, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / FILE
         if not create and not self.path.is_file():
-            raise DataError(f"{folder} has no {FILE}; name the folder that `sandbox up --data` was given")
+            raise DataError(f"{folder} has no {FILE}; use the folder of `sandbox up --data`")
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DataError(f"cannot use {folder} ({error.strerror}); name another folder with --data") from None
+            raise DataError(f"cannot use {folder} ({error.strerror}); choose another folder with --data") from None
         try:
             self._take_lock()
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -77,7 +77,7 @@ class Database:
                 self._prepare(fsync)
         except OSError as error:
             os.close(self._lock)
-            raise DataError(f"cannot open {self.path} ({error.strerror}); name another folder with --data") from None
+            raise DataError(f"cannot open {self.path} ({error.strerror}); choose another folder with --data") from None
         except DataError:
             os.close(self._lock)
             raise
@@ -88,14 +88,14 @@ class Database:
         except OSError:
             holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
             raise DataError(
-                f"{self.folder} is in use by a sandbox (pid {holder}); stop that one, or name another with --data"
+                f"{self.folder} is in use by a sandbox (pid {holder}); stop it, or choose another with --data"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def _prepare(self, fsync: bool) -> None:
         self.connection.execute("PRAGMA journal_mode=WAL")
-        # NORMAL survives the death of the process, FULL that of the machine, too
+        # NORMAL protects against the end of the process, FULL also against that of the machine
         self.connection.execute(f"PRAGMA synchronous={'FULL' if fsync else 'NORMAL'}")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
         self.connection.execute(f"PRAGMA journal_size_limit={CHECKED_LOG}")
@@ -106,11 +106,11 @@ class Database:
             self.set_fact("format", FORMAT)
             self.set_fact("compacted", str(FIRST_REVISION))
         elif found != FORMAT:
-            raise DataError(f"{self.path} has format {found}, we know {FORMAT}; use the version that made it")
+            raise DataError(f"{self.path} has format {found}, supported is {FORMAT}; use the version that created it")
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """Turn errors of SQLite into one line."""
+        """Convert errors of SQLite to one line."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -130,10 +130,10 @@ class Database:
         self.connection.close()
         os.close(self._lock)
 
-    # --- facts: what belongs to the server and is no object ----------------------------------------------------------
+    # --- facts: data of the server other than objects ----------------------------------------------------------------
 
     def fact(self, name: str) -> str | None:
-        """Something remembered by name; DataError when it is damaged."""
+        """A stored fact; DataError when it is damaged."""
         found = self.connection.execute("SELECT value, checksum FROM facts WHERE name = ?", (name,)).fetchone()
         if found is None:
             return None
@@ -142,13 +142,13 @@ class Database:
         return found[0]
 
     def set_fact(self, name: str, value: str) -> None:
-        """Store a fact; a part of the open transaction if there is one."""
+        """Store a fact; part of the open transaction if there is one."""
         checksum = zlib.crc32(f"{name} {value}".encode())
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (name, value, checksum))
 
     @property
     def compacted(self) -> int:
-        """Watches and lists can start from this revision or later."""
+        """Set the revision from which watches and lists can start."""
         return int(self.fact("compacted") or 0)
 
     # --- writing -----------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Database:
         self.connection.executemany("INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def remove(self, revisions: Iterable[int], compacted: int) -> None:
-        """Forget rows that no object and no event after `compacted` needs."""
+        """Delete rows that no object and no event after `compacted` requires."""
         self.connection.executemany("DELETE FROM writes WHERE revision = ?", ((number,) for number in revisions))
         self.set_fact("compacted", str(compacted))
 
@@ -168,12 +168,12 @@ class Database:
         self.connection.execute("COMMIT")
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file, beside a writer; for another thread than the writer's."""
+        """Checkpoint the write-ahead log, concurrently with a writer; for another thread than the writer's."""
         with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def log_bytes(self) -> int:
-        """How large the write-ahead log is."""
+        """The size of the write-ahead log."""
         with contextlib.suppress(FileNotFoundError):
             return self.path.with_name(self.path.name + "-wal").stat().st_size
         return 0
@@ -211,18 +211,18 @@ class Database:
                     position, leap = found.revision, SKIP_FIRST
                 return
             except sqlite3.DatabaseError as error:
-                report(f"revisions from {position + 1} on: {error}; trying on behind revision {position + leap}")
+                report(f"revisions from {position + 1} on: {error}; continuing after revision {position + leap}")
                 position, leap = position + leap, leap * 2
 
     def _last_revision(self) -> int:
         try:
             return int(self.connection.execute("SELECT max(revision) FROM writes").fetchone()[0] or 0)
         except sqlite3.DatabaseError:
-            return 1 << 40  # beyond any; the leaps get there soon
+            return 1 << 40  # above any revision; the doubled skips reach it soon
 
 
 def _fault(found: Row) -> str:
-    """What is wrong with a row, naming its object; empty for a valid one."""
+    """The error of a row, with its object; empty for a valid one."""
     try:
         if _checksum(*found[:5]) == found.checksum:
             return ""

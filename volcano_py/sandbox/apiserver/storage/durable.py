@@ -1,8 +1,9 @@
-"""Writes that last: the store's writes go to the data folder in groups, and answers wait until their group is there.
+"""Durable writes: writes the store's changes to the data folder in groups, and delays responses until they are
+committed.
 
-All reads come from the store. Its writes of one turn of the event loop are one transaction; `settled` holds back the
-answer to a client until everything the client could have seen is committed. So every answer survives a kill -9, and
-(`fsync`) a power cut.
+All reads use the store. Its writes of one turn of the event loop are one transaction; `settled` delays the response to
+a client until everything that the client could have read is committed. So every response survives a kill -9, and (with
+`fsync`) a power failure.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, Collectio
 LOG = logging.getLogger(__name__)
 
 Decode = Callable[[Collection, int, bytes], Entry]
-"""Makes an entry from a collection, a revision and stored bytes; raises ValueError, KeyError or TypeError."""
+"""Decodes an entry from a collection, a revision and stored bytes; raises ValueError, KeyError or TypeError."""
 
-KEPT_REVISIONS = 5_000  # that watches can go on from after a restart
-REMOVED_AT_ONCE = 500  # superseded rows that one transaction drops, so that none takes long
+KEPT_REVISIONS = 5_000  # from which watches can continue after a restart
+REMOVED_AT_ONCE = 500  # superseded rows that one transaction deletes, to limit its duration
 CHECKPOINT_BYTES = 16 * 1024 * 1024  # written since the last one
-LOG_LIMIT = 64 * 1024 * 1024  # of the write-ahead log; beyond it writes pause until it can be truncated
+LOG_LIMIT = 64 * 1024 * 1024  # size of the write-ahead log at which writes pause until it is truncated
 
 
 class Durable:
@@ -36,9 +37,9 @@ class Durable:
     def __init__(self, database: Database, *, fsync: bool = False) -> None:
         self.database = database
         self.fsync = fsync
-        self.failure = ""  # why nothing can be written any more
+        self.failure = ""  # why writes are impossible
         self.pending: list[Row] = []
-        # (revision of an event, the revision whose row can go once that event is compacted)
+        # (revision of an event, the revision whose row can be deleted once that event is compacted)
         self.superseded: deque[tuple[int, int]] = deque()
         self.waiting: list[asyncio.Future[None]] = []
         self.scheduled = False
@@ -50,7 +51,7 @@ class Durable:
     # --- from the store ----------------------------------------------------------------------------------------------
 
     def observe(self, collection: Collection, event: Event) -> None:
-        """A write happened; it is committed with the others of this turn."""
+        """Add a write; it is committed with the others of this turn."""
         self.pending.append(row(event.rv, event.type, collection.name, event.entry.key, event.entry.tail))
         self._supersede(event)
         if not self.scheduled and self.committing is None:
@@ -66,7 +67,7 @@ class Durable:
     # --- to the folder -----------------------------------------------------------------------------------------------
 
     async def settled(self) -> None:
-        """Wait until all that has been written so far is committed; a StatusError when it cannot be."""
+        """Wait until all previous writes are committed; StatusError when that fails."""
         if self.pending and not self.failure:
             waiter = asyncio.get_running_loop().create_future()
             self.waiting.append(waiter)
@@ -79,7 +80,7 @@ class Durable:
             raise internal(self.failure)
 
     def _commit(self) -> None:
-        """One transaction with everything that is pending; only its wait for the disk leaves this thread."""
+        """Commit one transaction with all pending writes; only the wait for the disk runs in another thread."""
         self.scheduled = False
         if self.failure or self.committing is not None:
             return
@@ -111,7 +112,7 @@ class Durable:
             while self.superseded and self.superseded[0][0] <= oldest and len(gone) < REMOVED_AT_ONCE:
                 compacted, revision = self.superseded.popleft()
                 gone.append(revision)
-            # a deletion has two rows to its name: both go before its revision counts as compacted
+            # a deletion has two rows: both are deleted before its revision counts as compacted
             while self.superseded and self.superseded[0][0] == compacted:
                 gone.append(self.superseded.popleft()[1])
             self.database.remove(gone, compacted)
@@ -128,9 +129,9 @@ class Durable:
             self._commit()
 
     def _fail(self, error: BaseException, waiters: list[asyncio.Future[None]]) -> None:
-        """Nothing more is acknowledged: what is in memory is ahead of the folder from here on."""
+        """Stop acknowledging writes: from now on the memory is ahead of the folder."""
         self.failure = (
-            f"cannot write {self.database.path} ({error}); free disk space or name another folder, and start again"
+            f"cannot write {self.database.path} ({error}); free disk space or choose another folder, and start again"
         )
         LOG.error("%s", self.failure)
         _wake([*waiters, *self.waiting])
@@ -144,9 +145,9 @@ class Durable:
         future.add_done_callback(self._checkpointed)
 
     def _checkpointed(self, future: asyncio.Future[None]) -> None:
-        """The log is in the file up to where it was; while others write it never gets to its end, and grows."""
+        """After a checkpoint: concurrent writes prevent it from reaching the end of the log, which then grows."""
         self.checkpointing = False
-        if future.exception() is not None:  # it is tried again later; nothing is lost with it
+        if future.exception() is not None:  # it is retried later, without loss
             LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
         elif self.database.log_bytes() > LOG_LIMIT and self.committing is None and not self.failure:
             self.committing = []
@@ -154,7 +155,7 @@ class Durable:
             rest.add_done_callback(self._caught_up)
 
     def _caught_up(self, future: asyncio.Future[None]) -> None:
-        """The next commit starts a new log."""
+        """After a complete checkpoint: the next commit starts a new log."""
         if future.exception() is not None:
             LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
         waiters, self.committing = self.committing or [], None
@@ -163,22 +164,22 @@ class Durable:
             self._commit()
 
     async def close(self) -> None:
-        """Commit what is pending and unlock the folder."""
+        """Commit pending writes and unlock the folder."""
         while (self.pending or self.committing is not None) and not self.failure:
             await self.settled()
         self.threads.shutdown(wait=True)
         self.database.close()
 
-    # --- back --------------------------------------------------------------------------------------------------------
+    # --- restore -----------------------------------------------------------------------------------------------------
 
     def restore(self, store: Store, decode: Decode, first: str) -> None:
         """Fill an empty store from the folder; raises DataError when the folder is damaged.
 
-        decode: makes an entry from stored bytes. first: the collection to restore before all others, that of the
-        definitions, because decode needs them for custom resources.
+        decode: decodes an entry from stored bytes. first: the collection to restore before all others: the
+        definitions, which decode requires for custom resources.
         """
         collected = gc.isenabled()
-        gc.disable()  # there is nothing to collect yet, and much to look through
+        gc.disable()  # nothing can be collected yet, and a traversal is expensive
         try:
             rows: dict[str, list[Row]] = {}
             head = self.database.compacted
@@ -196,7 +197,7 @@ class Durable:
                 gc.enable()
 
     def _replay(self, decode: Decode, collection: Collection, rows: list[Row]) -> None:
-        """Repeat a collection's writes; those that are not compacted are its history again."""
+        """Restore a collection's writes; those that are not compacted are its history again."""
         compacted = self.database.compacted
         entries: dict[str, Entry] = {}
         for found in rows:

@@ -1,8 +1,9 @@
 """Objects by resource, one global resourceVersion, and a bounded history of events.
 
-An object is kept as the bytes of its JSON without the leading kind and apiVersion (the `tail`), encoded once per
-write; the same bytes answer reads and feed every watcher. Beside them only what selectors need is indexed. The store
-has no rules for kinds: it gets finished objects. What makes them last (durable.py) is one of its listeners.
+An object is stored as the bytes of its JSON without the leading kind and apiVersion (the `tail`), encoded once per
+write; the same bytes are used for reads and for all watchers. In addition, only the values for selectors are indexed.
+The store has no rules for kinds: it receives complete objects. durable.py, which persists them, is one of its
+listeners.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import orjson
 
 HISTORY_EVENTS = 20_000
 HISTORY_BYTES = 96 * 1024 * 1024
-FIRST_REVISION = 1000  # so that small numbers are always "compacted", as on any server with a past
+FIRST_REVISION = 1000  # so that small numbers are always "compacted", as on a server with a history
 
-OBJECT_LIMIT = 1536 * 1024  # bytes of one object, as etcd has it
+OBJECT_LIMIT = 1536 * 1024  # maximum size of an object in bytes, as in etcd
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
@@ -52,7 +53,7 @@ class Entry:
         self.fields = fields
 
     def load(self) -> dict[str, Any]:
-        """A fresh copy of the object, without kind and apiVersion."""
+        """A new copy of the object, without kind and apiVersion."""
         obj: dict[str, Any] = orjson.loads(b"{" + self.tail)
         return obj
 
@@ -67,10 +68,10 @@ class Event:
         self.entry = entry
         self.prev = prev
         self.rv = entry.rv
-        self.encoded: dict[Any, bytes] = {}  # by watch form; filled by the first watcher that needs it
+        self.encoded: dict[Any, bytes] = {}  # by watch form; encoded for the first watcher
 
 
-# Observers are called in the middle of a write: they may queue work, but never write themselves.
+# Observers are called in the middle of a write: they may queue work, but must not write themselves.
 Observer = Callable[[Event], None]
 
 
@@ -81,7 +82,7 @@ class Collection:
         self.store = store
         self.name = name
         self.entries: dict[str, Entry] = {}
-        self.keys: list[str] = []  # sorted: the order in which lists and pages come
+        self.keys: list[str] = []  # sorted: the order of lists and pages
         self.history: deque[Event] = deque()
         self.history_bytes = 0
         self.floor = store.revision  # watches can start from this revision or later
@@ -100,7 +101,7 @@ class Collection:
         return (entries[key] for key in self.keys[start:stop])
 
     def at(self, revision: int) -> list[Entry]:
-        """The entries as they were at a revision that the history still covers."""
+        """The entries at a revision within the history."""
         state: dict[str, Entry | None] = {}
         for event in reversed(self.history):
             if event.rv <= revision:
@@ -132,7 +133,7 @@ class Collection:
             observer(event)
 
     def remember(self, event: Event) -> None:
-        """Add to the history, which forgets its oldest events in turn."""
+        """Add to the history, and drop its oldest events."""
         self.history.append(event)
         self.history_bytes += len(event.entry.tail)
         while len(self.history) > HISTORY_EVENTS or self.history_bytes > HISTORY_BYTES:
@@ -145,7 +146,7 @@ class Collection:
 
 
 class Store:
-    """The collections and the revision that they share."""
+    """The collections and their common revision."""
 
     def __init__(self) -> None:
         self.revision = FIRST_REVISION
@@ -153,14 +154,14 @@ class Store:
         self.listeners: list[Callable[[Collection, Event], None]] = []  # called with every write, after the watchers
 
     def collection(self, name: str) -> Collection:
-        """The collection of a resource such as `pods` or `jobs.batch.volcano.sh`; made when it is new."""
+        """The collection of a resource such as `pods` or `jobs.batch.volcano.sh`; created if it is new."""
         found = self.collections.get(name)
         if found is None:
             found = self.collections[name] = Collection(self, name)
         return found
 
     def drop(self, name: str) -> None:
-        """Drop a collection; its objects are deleted first, so that they do not come back."""
+        """Drop a collection; its objects are deleted first, so that they are not restored."""
         collection = self.collections.get(name)
         if collection is None:
             return
@@ -192,7 +193,7 @@ class Store:
         return entry
 
     def place(self, collection: Collection, type_: str, entry: Entry) -> None:
-        """Put a finished entry where it belongs, and notify the watchers."""
+        """Store a complete entry, and notify the watchers."""
         key = entry.key
         prev = collection.entries.get(key)
         if type_ == DELETED:

@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet had. Kubernetes: the controller history."""
+"""ControllerRevisions: the templates of a StatefulSet or DaemonSet over time. Kubernetes: the controller history."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ POD_LABEL = "controller-revision-hash"
 
 
 class Revisions(NamedTuple):
-    """An owner's history: all revisions, oldest first, and the one of the present template."""
+    """An owner's history: all revisions, oldest first, and the one of the current template."""
 
     all: list[Object]
     update: Object
 
     def template(self, name: str) -> Object:
-        """The template of a revision; the present one for a name that there is not."""
+        """The template of a revision; the current one for an unknown name."""
         found = next((row for row in self.all if row["metadata"]["name"] == name), self.update)
         out = dict(found["data"]["spec"]["template"])
         out.pop("$patch", None)
@@ -43,7 +43,7 @@ class History:
         self.owner_collection = owner_collection
 
     async def record(self, owner: Object) -> Revisions:
-        """Make the present template the newest revision; one that was there before gets a new number."""
+        """Make the current template the newest revision; an existing revision of it gets a new number."""
         entries = await self.adoption.claim(owner)
         rows = [complete(self.resource, entry.load()) for entry in entries]
         rows.sort(key=lambda row: (row["revision"], row["metadata"]["name"]))
@@ -62,7 +62,7 @@ class History:
         return Revisions(rows, found)
 
     async def truncate(self, owner: Object, revisions: Revisions, live: Iterable[str]) -> None:
-        """Forget the oldest revisions that no pod has, beyond the wanted history."""
+        """Delete the oldest revisions that no pod has, beyond revisionHistoryLimit."""
         kept = {*live, revisions.update["metadata"]["name"]}
         idle = [row for row in revisions.all if row["metadata"]["name"] not in kept]
         spare = len(idle) - owner["spec"].get("revisionHistoryLimit", 10)

@@ -1,6 +1,6 @@
 """DaemonSets: a pod on every node that fits. Kubernetes: the daemonset controller.
 
-What is next is decided in daemonset_plan.
+daemonset_plan decides the next step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
 
 
 class DaemonSets:
-    """Carries out what was decided."""
+    """Executes the decisions."""
 
     def __init__(self, api: Api, owners: Owners, pods: Pods) -> None:
         self.client = Client(api, "daemon-set-controller")
@@ -81,7 +81,7 @@ class DaemonSets:
         return again
 
     async def _by_node(self, owner: Object) -> dict[str, list[Pod]]:
-        """The pods by the node that they are on, or are to run on."""
+        """The pods by their current or future node."""
         out: dict[str, list[Pod]] = {}
         for pod in self.pods.of(await self.adoption.claim(owner)):
             out.setdefault(pod.node or _meant_for(pod.entry.load()), []).append(pod)

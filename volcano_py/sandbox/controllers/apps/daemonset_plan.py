@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet makes and deletes pods, and its status.
+"""On which nodes the pods of a DaemonSet are created and deleted, and its status.
 
 Kubernetes: the daemon controller's daemon_controller.go and update.go, in plain functions.
 """
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 
 def tolerations(owner: Object) -> list[Object]:
-    """Those of the template, and those that every daemon has."""
+    """The tolerations of the template, and those of all daemon pods."""
     spec = owner["spec"]["template"]["spec"]
     rows = list(spec.get("tolerations") or ())
     wanted = [*TOLERATIONS, (PREFIX + "network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else TOLERATIONS
@@ -44,7 +44,7 @@ def tolerations(owner: Object) -> list[Object]:
 
 
 def belongs(owner: Object, node: Object) -> tuple[bool, bool]:
-    """(whether a pod is to run on a node, whether one that is there may stay)."""
+    """(whether a pod should run on a node, whether an existing one may stay)."""
     spec, meta = owner["spec"]["template"]["spec"], node["metadata"]
     labels = meta.get("labels") or {}
     if not (spec.get("nodeSelector") or {}).items() <= labels.items():
@@ -61,7 +61,7 @@ def belongs(owner: Object, node: Object) -> tuple[bool, bool]:
 
 
 def plan(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) -> Plan:
-    """Creates one pod for every node that should run it, then the next step of a roll-out."""
+    """Create a pod on every node that should run one, then take the next step of a roll-out."""
     out = Plan([], [])
     for name, node in nodes.items():
         run, stay = belongs(owner, node)
@@ -78,7 +78,7 @@ def plan(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) -> 
 
 
 def _surplus(here: list[Pod], update: str) -> list[Pod]:
-    """More than one pod of a revision on a node: the oldest stays."""
+    """If a node has more than one pod of a revision, the oldest is kept."""
     out = []
     for same in ([p for p in here if is_new(p, update)], [p for p in here if not is_new(p, update)]):
         out += sorted(same, key=lambda pod: (pod.created, pod.name))[1:]
@@ -98,7 +98,7 @@ def _roll(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) ->
         stale = [pod for pod in here if not is_new(pod, update)]
         if not any(available(owner, pod, now) for pod in here):
             slots -= 1
-            out.delete.extend(stale)  # it is not ready anyway
+            out.delete.extend(stale)  # the node is not available in any case
         elif any(available(owner, pod, now) for pod in fresh):
             out.delete.extend(stale)
         elif fresh:
@@ -120,7 +120,7 @@ def available(owner: Object, pod: Pod, now: float) -> bool:
 
 
 def status_of(owner: Object, nodes: Nodes, pods: ByNode, update: str, now: float) -> tuple[Object, float | None]:
-    """The status that follows from the pods, and the seconds until it changes by time alone."""
+    """The status according to the pods, and the seconds until it changes without an event."""
     counts = dict.fromkeys(
         (
             "currentNumberScheduled",

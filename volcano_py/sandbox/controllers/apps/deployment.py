@@ -1,6 +1,6 @@
 """Deployments: one ReplicaSet for each template, and the change from one to the next.
 
-Kubernetes: the deployment controller. What is to happen is decided in deployment_revisions, _rollout and _status.
+Kubernetes: the deployment controller. deployment_revisions, _rollout and _status decide.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
 
 
 class Deployments:
-    """Carries out what was decided."""
+    """Executes the decisions."""
 
     def __init__(self, api: Api, owners: Owners, pods: Pods) -> None:
         self.client = Client(api, "deployment-controller")
@@ -89,7 +89,7 @@ class Deployments:
         for row in olds:
             entries = self.owners.owned(row["metadata"]["uid"], "pods")
             if any(not pod.finished for pod in self.pods.of(entries)):
-                return new  # the last of them wakes us
+                return new  # the end of the last pod starts the next sync
         if new is None:
             return await self._create(deployment, rollout.size(deployment), olds)
         await self._resize(deployment, new, rollout.size(deployment))
@@ -105,7 +105,7 @@ class Deployments:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def _create(self, deployment: Object, replicas: int, olds: list[Object]) -> Object | None:
-        """Make the ReplicaSet of the present template; when another one has its name, choose another."""
+        """Create the ReplicaSet of the current template; if the name is in use, choose another one."""
         body = revisions.new_replica_set(deployment, replicas, revisions.next_revision(olds))
         try:
             new = await self.client.create(SETS, body)
@@ -131,7 +131,7 @@ class Deployments:
         return new
 
     async def _renew(self, deployment: Object, new: Object, olds: list[Object]) -> None:
-        """Number and annotations of the newest ReplicaSet, and the number of the Deployment."""
+        """Set number and annotations of the newest ReplicaSet, and the number of the Deployment."""
         annotations = revisions.newest_annotations(deployment, new, olds)
         ready = deployment["spec"].get("minReadySeconds", 0)
         if annotations != (new["metadata"].get("annotations") or {}) or ready != new["spec"].get("minReadySeconds", 0):

@@ -1,4 +1,4 @@
-"""The ReplicaSets of a Deployment as its revisions: which one is the newest, their numbers, which may go.
+"""The ReplicaSets of a Deployment as its revisions: the newest one, their numbers, which ones to delete.
 
 Kubernetes: the deployment controller's deployment_util.go.
 """
@@ -27,7 +27,7 @@ _OWN = {
 
 
 def split(deployment: Object, sets: list[Object]) -> tuple[Object | None, list[Object]]:
-    """The ReplicaSet of the present template (the oldest one, if there are several), and the others."""
+    """The ReplicaSet of the current template (the oldest one, if there are several), and the others."""
     wanted = deployment["spec"]["template"]
     new = next((row for row in by_age(sets) if _bare(row["spec"]["template"]) == wanted), None)
     return new, [row for row in by_age(sets) if row is not new]
@@ -69,13 +69,13 @@ def new_replica_set(deployment: Object, replicas: int, revision: int) -> Object:
 
 
 def inherited(deployment: Object) -> Object:
-    """The annotations that a Deployment hands down."""
+    """The annotations that are copied from a Deployment to its ReplicaSets."""
     annotations = deployment["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _OWN}
 
 
 def size_annotations(deployment: Object) -> Object:
-    """The annotations of a ReplicaSet with the Deployment's size, from which a later change of it shows."""
+    """The annotations of a ReplicaSet with the Deployment's size, from which later changes are detected."""
     return {DESIRED: str(size(deployment)), MAXIMUM: str(size(deployment) + max_surge(deployment))}
 
 
@@ -89,7 +89,7 @@ def next_revision(olds: list[Object]) -> int:
 
 
 def newest_annotations(deployment: Object, new: Object, olds: list[Object]) -> Object:
-    """The annotations that the newest ReplicaSet is to have; its old number goes into its history."""
+    """The annotations of the newest ReplicaSet; its old number is added to its history."""
     annotations = {**(new["metadata"].get("annotations") or {}), **inherited(deployment)}
     number = next_revision(olds)
     if revision(new) < number:
@@ -101,7 +101,7 @@ def newest_annotations(deployment: Object, new: Object, olds: list[Object]) -> O
 
 
 def outdated(deployment: Object, olds: list[Object]) -> list[Object]:
-    """Old ReplicaSets beyond the wanted history."""
+    """Old ReplicaSets beyond revisionHistoryLimit."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
     idle = [
         row

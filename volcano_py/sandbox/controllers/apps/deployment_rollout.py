@@ -1,7 +1,7 @@
-"""How many pods each ReplicaSet of a Deployment is to have next.
+"""The next sizes of the ReplicaSets of a Deployment.
 
-Kubernetes: the deployment controller's rolling.go, recreate.go and sync.go (scaling in proportion). All plain functions
-of the objects; what is left to do later follows from the statuses that come back.
+Kubernetes: the deployment controller's rolling.go, recreate.go and sync.go (proportional scaling). All are plain
+functions of the objects; later steps follow from their statuses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_rolling(deployment: Object) -> bool:
 
 
 def max_surge(deployment: Object) -> int:
-    """How many pods more than wanted there may be."""
+    """The maximum number of pods above spec.replicas."""
     if not is_rolling(deployment):
         return 0
     rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
@@ -50,7 +50,7 @@ def max_surge(deployment: Object) -> int:
 
 
 def max_unavailable(deployment: Object) -> int:
-    """How many of the wanted pods may be missing; one, when neither this nor a surge would let anything move."""
+    """The maximum number of unavailable pods; 1 if otherwise neither this nor the surge would permit a step."""
     if not is_rolling(deployment) or not size(deployment):
         return 0
     rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
@@ -64,7 +64,7 @@ def max_unavailable(deployment: Object) -> int:
 
 
 def new_size(deployment: Object, new: Object, olds: list[Object]) -> int:
-    """The size of the newest ReplicaSet: as large as wanted and as the surge allows."""
+    """The size of the newest ReplicaSet: up to spec.replicas, within the surge."""
     wanted = size(deployment)
     if not is_rolling(deployment) or size(new) >= wanted:
         return wanted
@@ -73,7 +73,7 @@ def new_size(deployment: Object, new: Object, olds: list[Object]) -> int:
 
 
 def shrink_old(deployment: Object, new: Object, olds: list[Object]) -> Sizes:
-    """Fewer pods of older templates: first those that are not available anyway, then as many as may be missed."""
+    """Smaller sizes of old ReplicaSets: first unavailable pods, then as many as may be unavailable."""
     minimum = size(deployment) - max_unavailable(deployment)
     everything = [new, *olds]
     spare = sum(map(size, everything)) - minimum - (size(new) - available(new))
@@ -100,7 +100,7 @@ def shrink_old(deployment: Object, new: Object, olds: list[Object]) -> Sizes:
 
 
 def is_scaling(deployment: Object, sets: list[Object]) -> bool:
-    """Whether the wanted number has changed since the ReplicaSets were sized."""
+    """Whether spec.replicas has changed since the ReplicaSets were sized."""
     for row in sets:
         recorded = (row["metadata"].get("annotations") or {}).get(DESIRED, "")
         if size(row) and recorded.isdigit() and int(recorded) != size(deployment):
@@ -109,7 +109,7 @@ def is_scaling(deployment: Object, sets: list[Object]) -> bool:
 
 
 def scale(deployment: Object, new: Object | None, olds: list[Object]) -> Sizes:
-    """Sizes for another wanted number, in proportion while a roll-out is under way."""
+    """Sizes after a change of spec.replicas, in proportion during a roll-out."""
     sets = [*olds, *([new] if new is not None else [])]
     active = [row for row in sets if size(row)]
     if len(active) <= 1:
@@ -144,7 +144,7 @@ def _proportional(deployment: Object, active: list[Object]) -> Sizes:
 
 
 def _share(deployment: Object, row: Object, change: int, done: int) -> int:
-    """What one ReplicaSet gets of a change: as it had of the whole."""
+    """The part of a change for one ReplicaSet, in proportion to its size."""
     recorded = (row["metadata"].get("annotations") or {}).get(MAXIMUM, "")
     replicas = (deployment.get("status") or {}).get("replicas", 0)
     before = int(recorded) if recorded.isdigit() and int(recorded) else replicas

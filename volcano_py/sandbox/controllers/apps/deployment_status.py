@@ -17,7 +17,7 @@ NO_DEADLINE = 2**31 - 1
 
 
 def status_of(deployment: Object, new: Object | None, olds: list[Object], now: float) -> Object:
-    """The status, its conditions included."""
+    """The status, including its conditions."""
     old: Object = deployment.get("status") or {}
     sets = [*olds, *([new] if new is not None else [])]
     counts = {
@@ -105,7 +105,7 @@ def _available(deployment: Object, rows: list[Object], count: int, now: float) -
 
 
 def _failing(rows: list[Object], sets: list[Object], now: float) -> list[Object]:
-    """ReplicaFailure is that of a ReplicaSet."""
+    """The condition ReplicaFailure, copied from a ReplicaSet."""
     for replica_set in reversed(sets):
         row = condition((replica_set.get("status") or {}).get("conditions") or [], "ReplicaFailure")
         if row is not None:
@@ -120,7 +120,7 @@ def condition(rows: list[Object], type_: str) -> Object | None:
 def put(
     rows: list[Object], type_: str, value: str, reason: str, message: str, now: float, *, fresh: bool = False
 ) -> list[Object]:
-    """The conditions with one set. An equal condition keeps its times, unless `fresh`."""
+    """The conditions with one of them set. An equal condition keeps its times, unless `fresh`."""
     old = condition(rows, type_)
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     same = old is not None and (old["status"], old["reason"]) == (value, reason)

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as spec.replicas, and a status that counts them. Kubernetes: the replicaset controller."""
+"""ReplicaSets: spec.replicas pods, and a status with their counts. Kubernetes: the replicaset controller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
         status, again = status_of(owner, mine, failure.message if failure else "", time.time())
         await client.set_status(COLLECTION, owner, status)
         if failure is not None:
-            raise failure  # to be tried again, later and later
+            raise failure  # retried with back-off
         return again
 
     return Controller(
@@ -82,7 +82,7 @@ def _newest_first(stamp: str) -> tuple[int, ...]:
 
 
 def status_of(owner: Object, pods: list[Pod], failure: str, now: float) -> tuple[Object, float | None]:
-    """The status that follows from the pods, and the seconds until it changes by time alone."""
+    """The status according to the pods, and the seconds until it changes without an event."""
     spec, old = owner["spec"], owner.get("status") or {}
     active = [pod for pod in pods if pod.active]
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
@@ -100,7 +100,7 @@ def status_of(owner: Object, pods: list[Pod], failure: str, now: float) -> tuple
 
 
 def _conditions(old: list[Object], failure: str) -> list[Object]:
-    """ReplicaFailure while pods cannot be made; its time is that of the first failure."""
+    """The condition ReplicaFailure while pods cannot be created, with the time of the first failure."""
     rows = [row for row in old if row["type"] != "ReplicaFailure"]
     if failure:
         known = next((row for row in old if row["type"] == "ReplicaFailure"), None)
@@ -118,6 +118,6 @@ def _conditions(old: list[Object], failure: str) -> list[Object]:
 
 
 def trimmed(status: Object) -> Object:
-    """Without the zeroes and empty lists that are not written."""
+    """The status without zeroes and empty lists, which are omitted."""
     always = ("replicas", "terminatingReplicas")
     return {key: value for key, value in status.items() if value or key in always}

@@ -1,6 +1,6 @@
-"""StatefulSets: pods with names and claims of their own. Kubernetes: the statefulset controller.
+"""StatefulSets: pods with their own names and claims. Kubernetes: the statefulset controller.
 
-What is next is decided in statefulset_plan.
+statefulset_plan decides the next step.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def controller(api: Api, owners: Owners, pods: Pods) -> Controller:
 
 
 class StatefulSets:
-    """Carries out what was decided."""
+    """Executes the decisions."""
 
     def __init__(self, api: Api, owners: Owners, pods: Pods) -> None:
         self.client = Client(api, "statefulset-controller")
@@ -79,7 +79,7 @@ class StatefulSets:
         return again
 
     async def _mine(self, owner: Object) -> dict[int, Pod]:
-        """The pods by ordinal; others that the selector matches are nothing to us."""
+        """The pods by ordinal; other pods that the selector matches are ignored."""
         out = {}
         for pod in self.pods.of(await self.adoption.claim(owner)):
             match = re.fullmatch(re.escape(owner["metadata"]["name"]) + r"-(\d+)", pod.name)
@@ -110,7 +110,7 @@ class StatefulSets:
         return None
 
     async def _claim_volumes(self, owner: Object, ordinal: int) -> None:
-        """Create the claims of a pod's template that an earlier pod has not left."""
+        """Create the claims of a pod's template that do not exist yet."""
         policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             claim = new_claim(owner, template, ordinal)
@@ -121,7 +121,7 @@ class StatefulSets:
                 await self.client.create(CLAIMS, claim)
 
     async def _leave_claims_to(self, owner: Object, pod: Pod) -> None:
-        """Delete the claims of a pod when scaling down deletes it."""
+        """Delete the claims of a pod that is deleted by scaling down."""
         ordinal = int(pod.name.rpartition("-")[2])
         holder = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.entry.uid}
         for template in owner["spec"].get("volumeClaimTemplates") or ():

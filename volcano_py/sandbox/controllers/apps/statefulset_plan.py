@@ -1,4 +1,4 @@
-"""Which pods of a StatefulSet are made and deleted next, and its status.
+"""Which pods of a StatefulSet are created and deleted next, and its status.
 
 Kubernetes: stateful_set_control.go. Plain functions; pods are given by their ordinals.
 """
@@ -16,7 +16,7 @@ Pods = dict[int, Pod]
 
 
 class Plan(NamedTuple):
-    """Ordinals to make, pods to delete because they are too many, and pods to recreate."""
+    """Ordinals to create, surplus pods to delete, and pods to recreate."""
 
     create: list[int]
     condemn: list[Pod]
@@ -43,13 +43,13 @@ def partition(owner: Object) -> int:
 
 
 def revision_for(owner: Object, ordinal: int, current: str, update: str) -> str:
-    """The revision that a new pod gets: below the partition it is the current one."""
+    """The revision of a new pod: below the partition it is the current one."""
     rolling = (owner["spec"].get("updateStrategy") or {}).get("type") == "RollingUpdate"
     return current if rolling and ordinal < start(owner) + partition(owner) else update
 
 
 def plan(owner: Object, pods: Pods, update: str, now: float) -> Plan:
-    """The next step. An ordered set makes one at a time, each when those before it are available."""
+    """The next step. An ordered set creates one pod at a time, each after the previous ones are available."""
     ordered = is_ordered(owner)
     out = Plan([], [], [])
     for ordinal in wanted(owner):
@@ -72,7 +72,7 @@ def plan(owner: Object, pods: Pods, update: str, now: float) -> Plan:
 
 
 def outdated(owner: Object, pods: Pods, update: str, now: float) -> list[Pod]:
-    """Pods of another revision that are to go now: from the last one down, as many at once as may be missing."""
+    """Pods of another revision to delete now, in descending order, as many at once as may be unavailable."""
     strategy = owner["spec"].get("updateStrategy") or {}
     if strategy.get("type") != "RollingUpdate":
         return []
@@ -99,14 +99,14 @@ def max_unavailable(owner: Object) -> int:
 
 
 def healthy(owner: Object, pod: Pod, now: float) -> bool:
-    """Running, ready for long enough, and staying."""
+    """Running, ready for minReadySeconds, and not terminating."""
     if pod.deleting or pod.phase != "Running":
         return False
     return pod.available_in(owner["spec"].get("minReadySeconds", 0), now) == 0
 
 
 def status_of(owner: Object, pods: list[Pod], current: str, update: str, now: float) -> tuple[Object, float | None]:
-    """The status that follows from the pods, and the seconds until it changes by time alone."""
+    """The status according to the pods, and the seconds until it changes without an event."""
     old: Object = owner.get("status") or {}
     waits = [pod.available_in(owner["spec"].get("minReadySeconds", 0), now) for pod in pods if pod.phase == "Running"]
     staying = [pod for pod in pods if not pod.deleting]

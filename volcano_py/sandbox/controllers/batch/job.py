@@ -1,6 +1,6 @@
-"""Kubernetes' own Jobs (not Volcano's): pods that are to end. Kubernetes: the job controller.
+"""Kubernetes' own Jobs (not Volcano's). Kubernetes: the job controller.
 
-job_plan decides what is next, job_status computes the status.
+job_plan decides the next step, job_status computes the status.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FINALIZER_BYTES = FINALIZER.encode()
 
 
 def controller(api: Api, owners: Owners, pods: Pods, backoff: float) -> Controller:
-    """backoff: seconds before the first failed pod is replaced; it doubles."""
+    """backoff: seconds before the first failed pod is replaced; doubles with each failure."""
     jobs = Jobs(api, owners, pods, backoff)
     return Controller(
         "job-controller",
@@ -45,7 +45,7 @@ def controller(api: Api, owners: Owners, pods: Pods, backoff: float) -> Controll
 
 
 class Jobs:
-    """Carries out what was decided."""
+    """Executes the decisions."""
 
     def __init__(self, api: Api, owners: Owners, pods: Pods, backoff: float) -> None:
         self.client = Client(api, "job-controller")
@@ -55,7 +55,7 @@ class Jobs:
         self.adoption = Adoption(pods.collection, owners, self.client)
 
     def orphans(self, collection: Collection, event: Event, before: list[Object]) -> Iterable[Orphan]:
-        """Pods that still have our finalizer, but no Job any more."""
+        """Pods with the controller's finalizer whose Job no longer exists."""
         if collection is self.pods.collection:
             if event.type != DELETED and _FINALIZER_BYTES in event.entry.tail and self._is_orphan(event.entry):
                 yield "pods", event.entry.key
@@ -111,7 +111,7 @@ class Jobs:
         return min(waits, default=None)
 
     async def _release(self, pods: Iterable[Pod]) -> None:
-        """Remove our finalizer."""
+        """Remove the controller's finalizer."""
 
         def change(obj: Object) -> None:
             kept = [row for row in obj["metadata"].get("finalizers") or () if row != FINALIZER]
@@ -144,7 +144,7 @@ def _started(job: Object) -> float:
 
 
 def new_pod(job: Object, index: int | None, seen: job_plan.Tally) -> Object:
-    """A pod of the Job, which keeps it until it was counted."""
+    """A pod of the Job, with the finalizer that keeps it until it is counted."""
     pod = pod_control.from_template(job["spec"]["template"], job)
     meta, spec = pod["metadata"], pod["spec"]
     meta["finalizers"] = [*meta.get("finalizers", ()), FINALIZER]

@@ -1,4 +1,4 @@
-"""What a failed pod means for its Job. Kubernetes: pod_failure_policy.go."""
+"""The effect of a failed pod on its Job. Kubernetes: pod_failure_policy.go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 class Verdict(NamedTuple):
-    """action: Count, Ignore, FailJob or FailIndex; message: which rule matched."""
+    """action: Count, Ignore, FailJob or FailIndex; message: the rule that matched."""
 
     action: str
     message: str = ""
@@ -19,7 +19,7 @@ COUNT = Verdict("Count")
 
 
 def evaluate(policy: Object | None, pod: Object) -> Verdict:
-    """The first rule that fits a failed pod; without one it counts."""
+    """The first rule that matches a failed pod; without one it counts."""
     for number, rule in enumerate((policy or {}).get("rules") or []):
         why = _by_exit_code(rule.get("onExitCodes"), pod) or _by_condition(rule.get("onPodConditions") or [], pod)
         if why:

@@ -1,4 +1,4 @@
-"""Sets of completion indexes as a Job's status writes them: `0-2,5`. Kubernetes: indexed_job_utils.go."""
+"""Sets of completion indexes in the format of a Job's status: `0-2,5`. Kubernetes: indexed_job_utils.go."""
 
 from __future__ import annotations
 

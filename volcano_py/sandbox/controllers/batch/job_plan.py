@@ -1,8 +1,8 @@
-"""What a batch Job does next: which pods count, whether it is over, how many pods are made or deleted.
+"""The next step of a batch Job: which pods count, whether it ends, how many pods are created or deleted.
 
-Kubernetes: job_controller.go, in plain functions. Pods carry a finalizer until they are counted: a pod that ended is
-first noted in `uncountedTerminatedPods`, then loses the finalizer, then moves to the counters; so that none is counted
-twice or never, whatever happens in between.
+Kubernetes: job_controller.go, in plain functions. Pods have a finalizer until they are counted: a finished pod is
+first recorded in `uncountedTerminatedPods`, then its finalizer is removed, then it is added to the counters. So each is
+counted exactly once, also after interruptions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BACKOFF_LIMIT = 600.0  # seconds
 
 
 class End(NamedTuple):
-    """How a Job ends: the condition that announces it, and the final one."""
+    """How a Job ends: the interim condition, and the final one."""
 
     target: str
     final: str
@@ -33,7 +33,7 @@ class End(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The pods of a Job, sorted and counted; `succeeded` and `failed` include those that are noted only."""
+    """The pods of a Job, sorted and counted; `succeeded` and `failed` include those that are only recorded."""
 
     active: list[Pod] = field(default_factory=list)
     terminating: list[Pod] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Tally:
     completed: set[int] = field(default_factory=set)
     given_up: set[int] = field(default_factory=set)  # indexes that have failed and are not retried
     failures: Counter[int] = field(default_factory=Counter)  # by index
-    release: list[Pod] = field(default_factory=list)  # those whose finalizer may go once the status is written
+    release: list[Pod] = field(default_factory=list)  # those whose finalizer is removed once the status is written
     fatal: str = ""  # the message of a rule that ends the whole Job
 
     @property
@@ -134,11 +134,11 @@ def _give_up_indexes(job: Object, out: Tally) -> None:
     out.given_up -= out.completed
 
 
-# --- is it over? -----------------------------------------------------------------------------------------------------
+# --- the end ---------------------------------------------------------------------------------------------------------
 
 
 def condition(job: Object, type_: str) -> Object | None:
-    """A condition that holds."""
+    """A condition with status True."""
     rows = (job.get("status") or {}).get("conditions") or ()
     return next((row for row in rows if row["type"] == type_ and row["status"] == "True"), None)
 
@@ -148,7 +148,7 @@ def is_finished(job: Object) -> bool:
 
 
 def end_of(job: Object, seen: Tally, started: float, now: float) -> End | None:
-    """How the Job ends, if it does now or did so before."""
+    """How the Job ends, if it ends now or has ended before."""
     for target, final in (("FailureTarget", "Failed"), ("SuccessCriteriaMet", "Complete")):
         row = condition(job, target)
         if row is not None:
@@ -213,11 +213,11 @@ def _is_complete(job: Object, seen: Tally) -> bool:
     return seen.succeeded >= int(completions)
 
 
-# --- pods to make and to delete --------------------------------------------------------------------------------------
+# --- pods to create and to delete ------------------------------------------------------------------------------------
 
 
 class Step(NamedTuple):
-    """create: one entry a pod, the completion index or None. wait: seconds until failed pods may be replaced."""
+    """create: one entry per pod, the completion index or None. wait: seconds until failed pods may be replaced."""
 
     create: list[int | None]
     delete: list[Pod]
@@ -225,7 +225,7 @@ class Step(NamedTuple):
 
 
 def step_of(job: Object, seen: Tally, pods: list[Pod], backoff: float, now: float) -> Step:
-    """The steps to the wanted number of active pods."""
+    """The steps to the intended number of active pods."""
     spec = job["spec"]
     surplus = _misplaced(job, seen)
     active = [pod for pod in seen.active if pod not in surplus]
@@ -274,7 +274,7 @@ def _indexes(job: Object, seen: Tally, active: list[Pod], count: int) -> list[in
 
 
 def _backoff(pods: list[Pod], first: float, now: float) -> float:
-    """Seconds until pods may be made again: longer with each failure since the last success."""
+    """Seconds until pods may be created again: longer with each failure since the last success."""
     last_success = max((pod.ended for pod in pods if pod.phase == "Succeeded"), default=0.0)
     failures = [pod.ended for pod in pods if pod.phase == "Failed" and pod.ended > last_success]
     if not failures:

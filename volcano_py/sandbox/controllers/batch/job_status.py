@@ -16,7 +16,7 @@ def stamp(now: float) -> str:
 
 
 def status_of(job: Object, seen: Tally, end: End | None, now: float) -> Object:
-    """The status; the final condition waits for the last pod to be gone and counted."""
+    """The status; the final condition is set after the last pod has ended and is counted."""
     old: Object = job.get("status") or {}
     suspended = bool(job["spec"].get("suspend"))
     noted = {key: uids for key, uids in seen.noted.items() if uids}
@@ -63,7 +63,7 @@ def _suspension(rows: list[Object], suspended: bool, now: float) -> list[Object]
 
 
 def put(rows: list[Object], type_: str, value: str, reason: str, message: str, now: float) -> list[Object]:
-    """The conditions with one set; an equal condition stays as it is."""
+    """The conditions with one of them set; an equal condition is not changed."""
     if any(row["type"] == type_ and row["status"] == value for row in rows):
         return rows
     at = stamp(now)

@@ -37,7 +37,7 @@ def controller(api: Api) -> Controller:
 
 
 def seconds_left(job: Object, now: float) -> float | None:
-    """Until the Job is to go; None when it is not finished or may stay."""
+    """Seconds until the Job is deleted; None if it is not finished or has no TTL."""
     ttl = job["spec"].get("ttlSecondsAfterFinished")
     if ttl is None or job["metadata"].get("deletionTimestamp"):
         return None

@@ -19,11 +19,11 @@ from volcano_py.sandbox.controllers.runtime.owners import Node, Owners, resource
 from volcano_py.sandbox.controllers.runtime.runner import Controller
 
 Object = dict[str, Any]
-Item = tuple[str, Node]  # "dependent": an owner is gone or going; "owner": terminates and waits for its dependents
+Item = tuple[str, Node]  # "dependent": its owner is deleted or terminates; "owner": waits for its dependents
 
 
 AGAIN = 1.0
-"""Seconds until an object is examined again whose owner is not in our copy yet."""
+"""Seconds until an object whose owner is not in the copy yet is processed again."""
 
 
 def controller(api: Api, owners: Owners) -> Controller:
@@ -32,7 +32,7 @@ def controller(api: Api, owners: Owners) -> Controller:
 
 
 class GarbageCollector:
-    """Deletes dependents whose owners are gone."""
+    """Deletes dependents of deleted owners."""
 
     def __init__(self, api: Api, owners: Owners) -> None:
         self.api = api
@@ -40,7 +40,7 @@ class GarbageCollector:
         self.client = Client(api, "generic-garbage-collector")
 
     def concerns(self, collection: Collection, event: Event, before: list[Object]) -> Iterable[Item]:
-        """What follows from a change; `before`: its ownerReferences until now."""
+        """Queue the effects of a change; `before`: the object's previous ownerReferences."""
         entry = event.entry
         node = (collection.name, entry.key)
         now = self.owners.references.get(node, [])
@@ -68,7 +68,7 @@ class GarbageCollector:
         return None
 
     async def _dependent(self, resource: Resource, entry: Entry, node: Node) -> float | None:
-        """Delete an object that has no existing owner; else remove its references to those that are gone."""
+        """Delete an object without existing owners; else remove its references to deleted ones."""
         obj = entry.load()
         meta = obj["metadata"]
         references = meta.get("ownerReferences") or []
@@ -95,7 +95,7 @@ class GarbageCollector:
         if waiting and self.owners.dependents.get(entry.uid):
             policy = "Foreground"
             if any(_waits(child) for _, child in self._below(entry)):
-                # owner and dependent wait for each other: a cycle, and here it is cut
+                # owner and dependent wait for each other: this breaks the cycle
                 meta["ownerReferences"] = [
                     {**row, "blockOwnerDeletion": False} if row.get("blockOwnerDeletion") else row for row in references
                 ]
@@ -108,7 +108,7 @@ class GarbageCollector:
         return None
 
     async def _owner(self, resource: Resource, entry: Entry, node: Node) -> None:
-        """A terminating object with our finalizer: orphan its dependents, or delete them first."""
+        """Process a terminating object with a finalizer of the collector: orphan or delete its dependents."""
         meta = entry.load()["metadata"]
         finalizers = meta.get("finalizers") or []
         if not meta.get("deletionTimestamp"):
@@ -141,7 +141,7 @@ class GarbageCollector:
         return rows
 
     def _write(self, resource: Resource, entry: Entry, obj: Object) -> Entry:
-        """Change owners; the fields that we remove have no owner any more."""
+        """Change ownerReferences; removed fields no longer have a manager."""
         managed.update(
             resource.type,
             entry.load(),
@@ -155,7 +155,7 @@ class GarbageCollector:
         return self.api.write(resource, MODIFIED, obj)
 
     def _release(self, resource: Resource, node: Node, finalizer: str) -> None:
-        """Remove a finalizer; without any the object is removed."""
+        """Remove a finalizer; without any finalizer the object is removed."""
         entry = self.owners.entry(node)
         if entry is None:
             return
@@ -174,7 +174,7 @@ class GarbageCollector:
 
 
 def _waits(entry: Entry) -> bool:
-    """Whether an object terminates and waits until its dependents are gone."""
+    """Whether an object terminates and waits until its dependents are deleted."""
     if b'"deletionTimestamp":' not in entry.tail:
         return False
     meta = entry.load()["metadata"]

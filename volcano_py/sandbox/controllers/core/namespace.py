@@ -1,4 +1,4 @@
-"""The emptying of namespaces that are going. Kubernetes: the namespace controller and its conditions."""
+"""Deletes the content of terminating namespaces. Kubernetes: the namespace controller and its conditions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from volcano_py.sandbox.controllers.runtime.runner import Controller
 LOG = logging.getLogger(__name__)
 Object = dict[str, Any]
 
-GATHER = 0.05  # not at once: the client may change the namespace again
-AGAIN = 0.5  # seconds until something that could not be deleted is tried again
+GATHER = 0.05  # a delay, because the client may change the namespace again
+AGAIN = 0.5  # seconds until a failed deletion is retried
 
 
 def controller(api: Api) -> Controller:
@@ -80,7 +80,7 @@ class NamespaceController:
         self.api.write(resource, DELETED, obj)
 
     def _report(self, resource: Resource, entry: Entry, left: dict[str, int]) -> None:
-        """Set the namespace's conditions to what it waits for."""
+        """Set the namespace's conditions to the reasons why it still exists."""
         finalizers: dict[str, int] = {}
         for name in left:
             for item in self.api.store.collections[name].select(entry.name):
@@ -105,7 +105,7 @@ class NamespaceController:
 
 
 def content(api: Api, namespace: str) -> dict[str, int]:
-    """How many objects of each resource a namespace holds."""
+    """The number of objects of each resource in a namespace."""
     out: dict[str, int] = {}
     for resource in api.registry:
         if resource.namespaced and "list" in resource.verbs and resource.collection.name not in out:
@@ -116,7 +116,7 @@ def content(api: Api, namespace: str) -> dict[str, int]:
 
 
 def conditions(old: list[Object], left: dict[str, int], finalizers: dict[str, int], now: str) -> list[Object]:
-    """The conditions of a namespace that still holds something."""
+    """The conditions of a namespace that still has content."""
     texts = ", ".join(
         f"{name if '.' in name else name + '.'} has {count} resource instances" for name, count in sorted(left.items())
     )

@@ -1,4 +1,4 @@
-"""Pods that no kubelet will stop: those of nodes that are gone or out of service. Kubernetes: pod GC."""
+"""Deletes pods that no kubelet stops: those of nodes that are deleted or out of service. Kubernetes: pod GC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUT_OF_SERVICE = OUT_OF_SERVICE.encode()
 
 
 def controller(api: Api, quarantine: float) -> Controller:
-    """quarantine: seconds that a node may be missing before its pods are deleted."""
+    """quarantine: seconds that a node must be missing before its pods are deleted."""
     client = Client(api, "pod-garbage-collector")
     nodes, pods = api.resource("", "nodes").collection, api.resource("", "pods").collection
 
@@ -38,7 +38,7 @@ def controller(api: Api, quarantine: float) -> Controller:
             return
         for entry in [row for row in pods.select() if row.fields["spec.nodeName"] == name]:
             if obj is not None and b'"deletionTimestamp":' not in entry.tail:
-                continue  # a node out of service only loses what was to go anyway
+                continue  # on a node that is out of service only terminating pods are deleted
             if entry.fields["status.phase"] not in ("Succeeded", "Failed"):
                 text = "PodGC: node no longer exists" if obj is None else "PodGC: node is out of service"
                 await mark_disrupted(client, entry, "DeletionByPodGC", text, "Failed")

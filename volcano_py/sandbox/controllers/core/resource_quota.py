@@ -1,4 +1,4 @@
-"""The status of a ResourceQuota: what its namespace may use and does use. Kubernetes: the resource quota controller."""
+"""The status of a ResourceQuota: limits and usage. Kubernetes: the resource quota controller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from volcano_py.sandbox.controllers.runtime.runner import GATHER, Controller
 
 
 def controller(api: Api) -> Controller:
-    """Counts again when a quota changes, when something is deleted, and when a pod ends."""
+    """Counts again when a quota changes, when an object is deleted, and when a pod ends."""
     quotas = api.resource("", "resourcequotas")
 
     def concerns(collection: Collection, event: Event, before: list[Object]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Every namespace has a service account `default` and the authority's certificate.
+"""Creates in every namespace the service account `default` and the authority's certificate.
 
 Kubernetes: the service account controller and the root CA publisher.
 """

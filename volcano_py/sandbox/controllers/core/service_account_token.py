@@ -1,4 +1,4 @@
-"""Fills Secrets of type service-account-token with a lasting token. Kubernetes: the tokens controller."""
+"""Sets a token without expiry in Secrets of type service-account-token. Kubernetes: the tokens controller."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def controller(api: Api, authority: bytes) -> Controller:
         await client.update(SECRETS, key, fill, uid=entry.uid)
 
     def valid(encoded: str) -> bool:
-        """Whether a Secret's token is one that the server accepts."""
+        """Whether a Secret's token is valid."""
         try:
             authenticator().authenticate(base64.b64decode(encoded).decode())
         except (ValueError, InvalidToken):

@@ -1,7 +1,7 @@
-"""Nodes whose kubelet sends no heartbeats, and the taints that follow from nodes' conditions.
+"""Nodes whose kubelet sends no heartbeats, and the taints for nodes' conditions.
 
-Kubernetes: the node lifecycle controller. A heartbeat is a renewal of the node's Lease; a node that never had one is
-kept by hand (it has no kubelet), and only its own conditions count.
+Kubernetes: the node lifecycle controller. A heartbeat is a renewal of the node's Lease. A node that never had one has
+no kubelet, and only its own conditions count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.storage.store import DELETED, Entry, Event
-from volcano_py.sandbox.controllers.node.node_taints import wanted_taints
+from volcano_py.sandbox.controllers.node.node_taints import desired_taints
 from volcano_py.sandbox.controllers.runtime.client import Client
 from volcano_py.sandbox.controllers.runtime.pods import Pods
 from volcano_py.sandbox.controllers.runtime.runner import Controller
@@ -72,7 +72,7 @@ class NodeLifecycle:
             if name not in self.lost or not is_unknown(node):
                 self.lost.add(name)
                 node = await self._lose(entry, node)
-            left = None  # the next heartbeat wakes us
+            left = None  # the next heartbeat starts a sync
         else:
             self.lost.discard(name)
         await self._taint(entry, node)
@@ -110,18 +110,18 @@ class NodeLifecycle:
                 raise
 
     async def _taint(self, entry: Entry, node: Object) -> None:
-        wanted = wanted_taints(node, metadata.now())
-        if wanted != ((node.get("spec") or {}).get("taints") or []):
+        desired = desired_taints(node, metadata.now())
+        if desired != ((node.get("spec") or {}).get("taints") or []):
             stamp = metadata.now()
 
             def change(obj: Object) -> None:
-                obj.setdefault("spec", {})["taints"] = wanted_taints(obj, stamp)
+                obj.setdefault("spec", {})["taints"] = desired_taints(obj, stamp)
 
             await self.client.update("nodes", entry.key, change, uid=entry.uid)
 
 
 def is_unknown(node: Object) -> bool:
-    """Whether the readiness of the node is Unknown."""
+    """Whether the Ready condition of the node is Unknown."""
     rows = (node.get("status") or {}).get("conditions") or ()
     return any(row["type"] == "Ready" and row["status"] == "Unknown" for row in rows)
 

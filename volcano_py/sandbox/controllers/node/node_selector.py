@@ -1,4 +1,4 @@
-"""Whether selector terms select a node: those of volumes and of node affinity. Kubernetes: nodeaffinity."""
+"""Matches nodes against selector terms of volumes and of node affinity. Kubernetes: nodeaffinity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def matches(terms: list[Object], labels: Object, name: str = "") -> bool:
-    """One of the terms has to hold; a term without requirements never does."""
+    """Whether one of the terms matches; a term without requirements never does."""
     return any(_holds(term, labels, {"metadata.name": name}) for term in terms)
 
 

@@ -1,4 +1,4 @@
-"""Which taints follow from a node's conditions, and how long a pod bears with them.
+"""The taints for a node's conditions, and how long a pod tolerates them.
 
 Kubernetes: the node lifecycle controller's table of taints, and helper.GetMatchingTolerations.
 """
@@ -26,8 +26,8 @@ _BY_CONDITION = {
 _OURS = {*_BY_CONDITION.values(), UNSCHEDULABLE}
 
 
-def wanted_taints(node: Object, stamp: str) -> list[Object]:
-    """The node's taints: those of others, and those that follow from its conditions (new ones begin at `stamp`)."""
+def desired_taints(node: Object, stamp: str) -> list[Object]:
+    """The node's taints: those of other clients, and those for its conditions (new ones begin at `stamp`)."""
     spec = node.get("spec") or {}
     due = []
     for row in (node.get("status") or {}).get("conditions") or ():
@@ -53,12 +53,12 @@ def _taint(key: str, effect: str, stamp: str) -> Object:
 
 
 def executing(node: Object) -> list[Object]:
-    """The taints that drive pods away."""
+    """The taints that evict pods."""
     return [row for row in (node.get("spec") or {}).get("taints") or () if row["effect"] == "NoExecute"]
 
 
 def seconds_to_eviction(pod: Object, taints: list[Object], now: float) -> float | None:
-    """How long a pod may stay on a node with such taints: 0 is not at all, None is for ever."""
+    """Seconds for which a pod tolerates such taints: 0 is not at all, None is forever."""
     waits: list[float] = []
     for taint in taints:
         bearing = [row for row in pod["spec"].get("tolerations") or () if tolerates(row, taint)]

@@ -1,4 +1,4 @@
-"""Pods leave nodes whose NoExecute taints they do not bear, at once or in time.
+"""Evicts pods from nodes whose NoExecute taints they do not tolerate, or no longer tolerate.
 
 Kubernetes: the taint eviction controller.
 """
@@ -36,7 +36,7 @@ class TaintEviction:
         self.client = Client(api, "taint-eviction-controller")
         self.resource = api.resource("", "pods")
         self.pods = self.resource.collection
-        self.taints: dict[str, list[Object]] = {}  # by node, where there are any that drive pods away
+        self.taints: dict[str, list[Object]] = {}  # NoExecute taints by node
 
     def node_changed(self, event: Event) -> Iterable[str]:
         name = event.entry.name
@@ -76,7 +76,7 @@ class TaintEviction:
 
 
 async def mark_disrupted(client: Client, pod: Entry, reason: str, message: str, phase: str = "") -> None:
-    """Add DisruptionTarget to a pod's conditions; set its phase, too, if one is given."""
+    """Add DisruptionTarget to a pod's conditions; also set its phase, if one is given."""
 
     def change(obj: Object) -> None:
         status = obj.setdefault("status", {})

@@ -20,7 +20,7 @@ from volcano_py.sandbox.controllers.runtime.runner import GATHER, Controller
 Object = dict[str, Any]
 
 COLLECTION = "poddisruptionbudgets.policy"
-EVICTED_SECONDS = 120.0  # an eviction that was allowed and did not happen is forgotten after this
+EVICTED_SECONDS = 120.0  # after this time an allowed eviction that did not happen is dropped
 _SCALES = ("replicasets.apps", "statefulsets.apps", "replicationcontrollers", "deployments.apps")
 
 
@@ -60,7 +60,7 @@ class Disruption:
                 yield key
 
     def scale_changed(self, event: Event) -> Iterable[str]:
-        """Another number of wanted pods: all budgets of the namespace."""
+        """After a change of replicas: sync all budgets of the namespace."""
         return tuple(self.selectors.get(event.entry.namespace, ()))
 
     async def sync(self, key: Any) -> float | None:
@@ -121,7 +121,7 @@ def needs(budget: Object, pods: list[Pod], expected: Any) -> tuple[int, int]:
 
 
 def status_of(budget: Object, pods: list[Pod], expected: int, desired: int, now: float) -> tuple[Object, float | None]:
-    """The status, and the seconds until an eviction that did not happen is forgotten."""
+    """The status, and the seconds until an eviction that did not happen is dropped."""
     old: Object = budget.get("status") or {}
     there = {pod.name: pod for pod in pods}
     leaving, waits = {}, []

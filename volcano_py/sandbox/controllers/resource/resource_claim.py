@@ -1,7 +1,7 @@
-"""Claims of pods: made from templates, and given back. Kubernetes: the resource claim controller.
+"""ResourceClaims of pods: created from templates, and released. Kubernetes: the resource claim controller.
 
-A claim that was made for a pod goes with the pod, or when the pod has finished. Any claim loses the reservation of pods
-that are gone or finished, and without reservations its allocation.
+A claim that was created for a pod is deleted with the pod, or when the pod has finished. Reservations of deleted or
+finished pods are removed from all claims, and with the last reservation the allocation.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ResourceClaims:
             await self.client.set_status("pods", pod, {**status, "resourceClaimStatuses": found})
 
     async def _made_for(self, pod: Object, name: str, template: str, key: str) -> str | None:
-        """The name of the claim that a pod gets from a template; None while there is no template."""
+        """The name of the claim of a pod from a template; None while the template does not exist."""
         meta = pod["metadata"]
         for entry in self.claims.select(meta["namespace"]):
             found = entry.load()["metadata"]
@@ -125,7 +125,7 @@ class ResourceClaims:
                 new = {**status, "reservedFor": left}
             await self.client.set_status(CLAIMS, claim, new)
             status = new
-        # A claim that is just being allocated has the finalizer first.
+        # A claim that is being allocated has the finalizer first.
         over = released or meta.get("deletionTimestamp")
         if over and not status.get("allocation") and FINALIZER in (meta.get("finalizers") or ()):
 
@@ -146,13 +146,13 @@ class ResourceClaims:
         return entry is not None and entry.uid == consumer.get("uid") and entry.fields["status.phase"] not in _FINISHED
 
     def _has_ended(self, namespace: str, uid: str) -> bool:
-        """Whether the pod that a claim was made for has finished."""
+        """Whether the pod of a claim has finished."""
         found = next((row for row in self.pods.select(namespace) if row.uid == uid), None)
         return found is not None and found.fields["status.phase"] in _FINISHED
 
 
 def _owner(meta: Object) -> str:
-    """The uid of the pod that a claim was made for."""
+    """The uid of the pod that a claim was created for."""
     return next((row["uid"] for row in meta.get("ownerReferences") or () if row.get("controller")), "")
 
 

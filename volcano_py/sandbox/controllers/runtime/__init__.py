@@ -1,1 +1,1 @@
-"""What controllers share: informers over the store, work queues, ownership, pod control."""
+"""Common parts of controllers: informers over the store, work queues, ownership, pod control."""

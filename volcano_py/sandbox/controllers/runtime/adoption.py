@@ -1,6 +1,6 @@
-"""Which objects a controller's object manages: those it creates, adopts by its selector, and releases.
+"""The objects that a controller's object manages: those it creates, adopts by its selector, and releases.
 
-Kubernetes: ControllerRefManager. Orphans are looked for only when the object is new or an orphan that fits appears.
+Kubernetes: ControllerRefManager. It searches for orphans only when the object is new or a matching orphan appears.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def controller_reference(obj: Object) -> Object:
-    """The ownerReference of what an object makes."""
+    """The ownerReference of the objects that an object creates."""
     return {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
@@ -31,14 +31,14 @@ def controller_reference(obj: Object) -> Object:
 
 
 class Adoption:
-    """The selectors of all objects of one collection, and what they select in another."""
+    """The selectors of all objects of one collection, and the objects that they match in another."""
 
     def __init__(self, dependents: Collection, owners: Owners, client: Client) -> None:
         self.dependents = dependents
         self.owners = owners
         self.client = client
         self.selectors: dict[str, dict[str, Match]] = {}  # by namespace and key
-        self.due: set[str] = set()  # those that have to look for orphans
+        self.due: set[str] = set()  # those that must search for orphans
 
     def owner_changed(self, event: Event) -> Iterable[str]:
         """The keys of a changed object of the controller's own kind."""
@@ -61,7 +61,7 @@ class Adoption:
                 self.due.add(entry.key)
 
     def dependent_changed(self, event: Event) -> Iterable[str]:
-        """A change of something without a controller: those that would adopt it."""
+        """The objects that would adopt a changed object without a controller."""
         entry = event.entry
         rows = self.selectors.get(entry.namespace)
         if not rows or event.type == DELETED or b'"controller":true' in entry.tail:
@@ -72,7 +72,7 @@ class Adoption:
                 yield key
 
     async def claim(self, owner: Object) -> list[Entry]:
-        """What an object manages, after adoption and release."""
+        """The objects that an object manages, after adoption and release."""
         meta = owner["metadata"]
         key, uid = f"{meta['namespace']}/{meta['name']}", meta["uid"]
         match = self.selectors.get(meta["namespace"], {}).get(key)

@@ -1,6 +1,7 @@
-"""The API server's verbs for the controllers in its process: admission, checks and field owners as for any client.
+"""The API server's verbs for the controllers in its process: admission, validation and field managers as for any
+client.
 
-Reads are of the store itself, so a controller sees what it has just written.
+Reads use the store itself, so a controller always reads its own writes.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ Object = dict[str, Any]
 
 MANAGER = "kube-controller-manager"
 VERBS = "verbs"
-"""The extension of an Api that sends its controllers' requests elsewhere."""
-SLICE = 8  # writes before others in this process get their turn
+"""The extension of an Api that sends its controllers' requests to another server."""
+SLICE = 8  # writes before other tasks of this process run
 
 
 class Verbs(Protocol):
-    """What sends the requests of controllers. All raise StatusError; `name` is the controller's."""
+    """Sends the requests of controllers. All methods raise StatusError; `name` is the controller's."""
 
     async def create(self, name: str, resource: Resource, body: Object) -> Object:
         """The new object, complete."""
@@ -45,7 +46,7 @@ class Verbs(Protocol):
         """Delete one object, if it is still the one of the entry."""
 
     async def exists(self, reference: Object, namespace: str) -> bool:
-        """Whether an owner that the store does not have exists after all."""
+        """Whether an owner that is not in the store exists."""
 
     async def record(self, name: str, write: EventWrite) -> None:
         """Create or count an Event."""
@@ -137,19 +138,19 @@ class Client:
         uid: str = "",
         status: bool = False,
     ) -> None:
-        """Change an object in place (again after a conflict); 404 when it is gone or another one."""
+        """Change an object in place (again after a conflict); 404 when it was deleted or replaced."""
         await self._take_turns()
         await self._verbs.update(self.name, self.resource(collection), key, change, uid, status)
 
     async def set_status(self, collection: str, obj: Object, status: Object) -> None:
-        """Write a status, unless it is what the object has."""
+        """Write a status, unless it is unchanged."""
         meta = obj["metadata"]
         if (obj.get("status") or {}) != status:
             key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
             await self.update(collection, key, lambda copy: copy.update(status=status), uid=meta["uid"], status=True)
 
     async def delete(self, collection: str, entry: Entry, policy: str = "Background", grace: int | None = None) -> bool:
-        """Delete an object, as it is now; False when it was gone."""
+        """Delete the current version of an object; False if it does not exist."""
         await self._take_turns()
         resource = self.resource(collection)
         current = resource.collection.entries.get(entry.key)
@@ -164,7 +165,7 @@ class Client:
         return True
 
     async def exists(self, reference: Object, namespace: str) -> bool:
-        """Whether the owner that a reference names exists, although the store does not have it."""
+        """Whether the owner in a reference exists, although it is not in the store."""
         return await self._verbs.exists(reference, namespace)
 
     async def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
@@ -174,7 +175,7 @@ class Client:
             return
         try:
             await self._verbs.record(self.name, write)
-        except StatusError:  # a namespace that is going, most often
+        except StatusError:  # mostly because the namespace is terminating
             self._correlator.forget(write)
 
     async def _take_turns(self) -> None:

@@ -1,4 +1,4 @@
-"""Numbers that may be percentages of another: maxSurge, maxUnavailable, minAvailable. Kubernetes: util/intstr."""
+"""Numbers or percentages: maxSurge, maxUnavailable, minAvailable. Kubernetes: util/intstr."""
 
 from __future__ import annotations
 

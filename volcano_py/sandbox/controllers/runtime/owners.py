@@ -1,4 +1,4 @@
-"""The graph of ownerReferences that the garbage collector and the workloads' controllers read.
+"""The graph of ownerReferences for the garbage collector and the workloads' controllers.
 
 Kubernetes: the garbage collector's graph builder.
 """
@@ -14,14 +14,14 @@ from volcano_py.sandbox.apiserver.storage.store import DELETED, Collection, Entr
 
 Object = dict[str, Any]
 Node = tuple[str, str]  # collection, key
-# called with a write, and with the ownerReferences that the object had before it
+# called with a write, and with the previous ownerReferences of the object
 Listener = Callable[[Collection, Event, list[Object]], None]
 
 _REFERENCES = b'"ownerReferences":['
 
 
 class Owners:
-    """Follows every write. `listeners` are called after the graph is up to date."""
+    """Updated with every write. `listeners` are called after the update."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -41,7 +41,7 @@ class Owners:
             self.store.listeners.remove(self._observe)
 
     def entry(self, node: Node) -> Entry | None:
-        """The object at a place, if there is one."""
+        """The object with a collection and key, if it exists."""
         collection = self.store.collections.get(node[0])
         return collection.entries.get(node[1]) if collection is not None else None
 
@@ -52,7 +52,7 @@ class Owners:
         return [entries[key] for key in keys if key in entries]
 
     def controller(self, node: Node) -> Object | None:
-        """The reference to the one owner that manages an object."""
+        """The reference to the owner that manages the object."""
         return controller_of(self.references.get(node, []))
 
     def _observe(self, collection: Collection, event: Event) -> None:
@@ -94,7 +94,7 @@ class Owners:
 
 
 def controller_of(references: list[Object]) -> Object | None:
-    """The one that manages the object."""
+    """The reference to the owner that manages the object."""
     for row in references:
         if row.get("controller"):
             return row
@@ -102,6 +102,6 @@ def controller_of(references: list[Object]) -> Object | None:
 
 
 def resource_of(api: Api, collection: str) -> Resource | None:
-    """A served resource that keeps its objects in a collection."""
+    """A served resource whose objects are in a collection."""
     plural, _, group = collection.partition(".")
     return api.registry.find(group, plural)

@@ -1,4 +1,4 @@
-"""Making and deleting pods for an owner, with its Events. Kubernetes: RealPodControl."""
+"""Creates and deletes pods for an owner, with its Events. Kubernetes: RealPodControl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a pod that controllers use, read once for each version of it."""
+"""The fields of a pod that controllers read, decoded once for each version of it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Pod(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Neither over nor going."""
+        """Neither finished nor terminating."""
         return not self.deleting and not self.finished
 
     def available_in(self, min_ready: int, now: float) -> float | None:
-        """Seconds until the pod has been ready for so long: 0 when it has, None while it is not ready."""
+        """Seconds until the pod has been ready for a period: 0 if it has, None while it is not ready."""
         if not self.ready:
             return None
         return max(self.ready_since + min_ready - now, 0.0) if min_ready else 0.0
@@ -77,7 +77,7 @@ def read(entry: Entry) -> Pod:
 
 
 class Pods:
-    """Remembers what was read of pods that some controller has looked at."""
+    """Keeps the decoded pods."""
 
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
@@ -102,7 +102,7 @@ class Pods:
 
 
 def _ended(rows: Iterable[Object]) -> float:
-    """When the last container ended."""
+    """The time when the last container ended."""
     stamps = [((row.get("state") or {}).get("terminated") or {}).get("finishedAt") for row in rows]
     return max((parse_time(stamp).timestamp() for stamp in stamps if stamp), default=0.0)
 

@@ -24,10 +24,10 @@ GATHER = 0.05  # seconds in which changes of many pods become one sync of their 
 class Controller:
     """A controller: which changes queue which keys, and the function that syncs a key.
 
-    sync: may return the seconds until the next sync of the key. wakes: by collection, the keys that a change concerns.
-    everything: the same for all collections at once; it gets the earlier ownerReferences, too. owns: the collection
-    whose objects are synced when an object that they manage changes. gather: seconds between a change and the sync.
-    Functions other than sync must be cheap: they run in the middle of another write.
+    sync: may return the seconds until the next sync of the key. wakes: by collection, the keys that a change affects.
+    everything: the same for all collections at once; it also receives the previous ownerReferences. owns: the
+    collection whose objects are synced when an object that they manage changes. gather: seconds between a change and
+    the sync. Functions other than sync must be fast: they run in the middle of another write.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Runner:
         self._ask(self.controller.everything(collection, event, before), self.controller.gather)
 
     def _owned(self, collection: Collection, event: Event, before: list[Object]) -> None:
-        """An object with a controller changed, or its owners changed: sync those that manage it."""
+        """After a change of an object with a controller, or of its owners: sync the objects that manage it."""
         now = self.owners.references.get((collection.name, event.entry.key), [])
         for references in (now,) if before is now else (before, now):
             row = controller_of(references)

@@ -1,1 +1,1 @@
-"""Controllers of volumes: binding of claims, protection of what is used."""
+"""Controllers of volumes: binding of claims, protection of volumes and claims in use."""

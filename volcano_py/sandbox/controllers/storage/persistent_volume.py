@@ -1,7 +1,7 @@
-"""Claims get volumes, and volumes whose claim is gone are reclaimed. Kubernetes: the persistent volume controller.
+"""Binds claims to volumes, and reclaims volumes of deleted claims. Kubernetes: the persistent volume controller.
 
-There is no storage behind it: a StorageClass with any provisioner makes a volume at once. A class that waits for its
-first consumer binds when a pod that uses the claim has a node, or the claim names the selected one.
+There is no storage: a StorageClass with any provisioner creates a volume immediately. A class that waits for its first
+consumer binds when a pod that uses the claim has a node, or the claim contains the selected one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PersistentVolumes:
         self.nodes = api.resource("", "nodes").collection
         self.pending: set[str] = set()  # claims without a volume
 
-    # --- seeing ------------------------------------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------------------------------
 
     def claim_changed(self, event: Event) -> Iterable[Item]:
         key = event.entry.key
@@ -96,7 +96,7 @@ class PersistentVolumes:
     def _all_pending(self) -> list[Item]:
         return [(CLAIMS, key) for key in sorted(self.pending)]
 
-    # --- acting ------------------------------------------------------------------------------------------------------
+    # --- syncs -------------------------------------------------------------------------------------------------------
 
     async def sync(self, item: Any) -> None:
         collection, key = item
@@ -130,7 +130,7 @@ class PersistentVolumes:
             await self._bind(claim, key, volume)
 
     async def _choose(self, claim: Object, key: str) -> Object | None:
-        """The volume for a claim; None while it has to wait."""
+        """The volume for a claim; None while it must wait."""
         name = claim["spec"].get("volumeName", "")
         if name:
             volume = self.client.get(VOLUMES, name)
@@ -156,7 +156,7 @@ class PersistentVolumes:
             await self._tell_missing(claim)
             return None
         if storage_class["provisioner"] == match.NO_PROVISIONER:
-            text = "no persistent volumes available for this claim, and its class makes none"
+            text = "no persistent volumes available for this claim, and its class provisions none"
             await self.client.event(claim, "Normal", "FailedBinding", text)
             return None
         made = await self.client.create(VOLUMES, match.provision(claim, storage_class, node))
@@ -174,7 +174,7 @@ class PersistentVolumes:
             await self.client.event(claim, "Normal", "FailedBinding", text)
 
     async def _class_of(self, claim: Object, key: str) -> Object | None:
-        """The class that a claim names; one that names none gets the default one, if there is any."""
+        """The class of a claim; a claim without one gets the default one, if it exists."""
         name = claim["spec"].get("storageClassName")
         if name is None:
             chosen = match.default_class([entry.load() for entry in self.classes.select()])
@@ -186,7 +186,7 @@ class PersistentVolumes:
         return self.client.get(CLASSES, name) if name else None
 
     def _node_of(self, claim: Object, key: str) -> str:
-        """The node that a claim is for: the selected one, or that of a pod that uses it."""
+        """The node of a claim: the selected one, or that of a pod that uses it."""
         selected: str = (claim["metadata"].get("annotations") or {}).get(match.SELECTED_NODE, "")
         if selected:
             return selected
@@ -225,7 +225,7 @@ class PersistentVolumes:
         self.pending.discard(key)
 
     async def _sync_volume(self, entry: Entry) -> None:
-        """The phase of a volume, and its reclaiming when its claim is gone."""
+        """Set the phase of a volume, and reclaim it when its claim is deleted."""
         volume = entry.load()
         reference = volume["spec"].get("claimRef")
         claim: Object | None = None

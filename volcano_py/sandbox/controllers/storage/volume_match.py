@@ -1,4 +1,4 @@
-"""Which volume a claim gets: one that is there, or one made for it.
+"""The volume of a claim: an existing one, or a new one.
 
 Kubernetes: the persistent volume controller's index.go, and an external provisioner that never fails.
 """
@@ -21,7 +21,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def is_reserved_for(volume: Object, claim: Object) -> bool:
-    """Whether a volume names this claim."""
+    """Whether a volume's claimRef refers to this claim."""
     reference, meta = volume["spec"].get("claimRef"), claim["metadata"]
     if reference is None or (reference.get("namespace"), reference.get("name")) != (meta["namespace"], meta["name"]):
         return False
@@ -29,7 +29,7 @@ def is_reserved_for(volume: Object, claim: Object) -> bool:
 
 
 def find(claim: Object, volumes: list[Object], node_labels: Object | None) -> Object | None:
-    """The volume reserved for a claim, else the smallest that fits; `node_labels`: of the node that is to reach it."""
+    """The volume reserved for a claim, else the smallest that matches; `node_labels`: those of the node."""
     fitting = [row for row in volumes if fits(row, claim) and _reaches(row, node_labels)]
     reserved = [row for row in fitting if is_reserved_for(row, claim)]
     free = [row for row in fitting if row["spec"].get("claimRef") is None]
@@ -44,7 +44,7 @@ def reserved(claim: Object, volumes: list[Object]) -> Object | None:
 
 
 def fits(volume: Object, claim: Object) -> bool:
-    """Whether class, modes, size and labels fit, bound or not."""
+    """Whether class, modes, size and labels match, bound or not."""
     offer, wanted = volume["spec"], claim["spec"]
     if volume["metadata"].get("deletionTimestamp"):
         return False
@@ -65,7 +65,7 @@ def size(amounts: Object) -> Fraction:
 
 
 def _reaches(volume: Object, node_labels: Object | None) -> bool:
-    """Whether a node may use a volume; any may while none is chosen."""
+    """Whether a node may use a volume; True while no node is selected."""
     terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
     if terms is None or node_labels is None:
         return True
@@ -111,7 +111,7 @@ def claim_reference(claim: Object) -> Object:
 
 
 def default_class(classes: list[Object]) -> Object | None:
-    """The class of claims that name none: the newest that is marked so."""
+    """The class of claims without one: the newest that is marked as default."""
     key = "storageclass.kubernetes.io/is-default-class"
     marked = [row for row in classes if (row["metadata"].get("annotations") or {}).get(key) == "true"]
     return max(marked, key=lambda row: (row["metadata"]["creationTimestamp"], row["metadata"]["name"]), default=None)

@@ -1,4 +1,4 @@
-"""Claims stay while pods use them, volumes while they are bound. Kubernetes: the PVC and PV protection controllers."""
+"""Protects claims in use by pods, and bound volumes. Kubernetes: the PVC and PV protection controllers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLAIM_BYTES = b'"persistentVolumeClaim":'
 def controller(api: Api) -> Controller:
     client = Client(api, "pvc-protection-controller")
     pods = api.resource("", "pods").collection
-    waiting: set[str] = set()  # claims that are to go and were in use
+    waiting: set[str] = set()  # terminating claims that were in use
 
     def going(collection: str) -> Any:
         def changed(event: Event) -> Iterable[Item]:
@@ -55,7 +55,7 @@ def controller(api: Api) -> Controller:
             waiting.add(key)
             return
         if collection == VOLUMES and (obj.get("status") or {}).get("phase") == "Bound":
-            return  # its next phase wakes us
+            return  # its next phase starts a sync
 
         def change(copy: Object) -> None:
             copy["metadata"]["finalizers"] = [row for row in copy["metadata"]["finalizers"] if row != finalizer]

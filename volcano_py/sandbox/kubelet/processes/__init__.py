@@ -1,7 +1,7 @@
-"""Containers' commands as real processes of this machine: what `sandbox up --run-commands` gives to the kubelets.
+"""Containers' commands as real processes of this machine, for kubelets with `sandbox up --run-commands`.
 
-`runtime` is what the kubelets call. It mounts volumes below a pod's folder (`volumes`), makes the environment
-(`environment`), puts real folders and loopback addresses in the place of mount paths and host names (`rewriting`,
-`addresses`), and has the process started by a small child program (`supervisor`, reached through `connection`) that
-outlives nothing: when the sandbox ends, by kill -9 too, the supervisor ends all processes and itself.
+Kubelets call `runtime`. It mounts volumes below a pod's folder (`volumes`), creates the environment (`environment`),
+replaces mount paths and host names by real folders and loopback addresses (`rewriting`, `addresses`), and starts the
+process with a small child program (`supervisor`, through `connection`). No process outlives the sandbox: when it ends,
+also by kill -9, the supervisor ends all processes and itself.
 """

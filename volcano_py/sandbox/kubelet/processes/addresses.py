@@ -1,8 +1,8 @@
-"""Addresses of pods on the loopback network, and the names under which they are looked for.
+"""Addresses of pods on the loopback network, and their names.
 
-On Linux all of 127.0.0.0/8 is this machine, so each pod gets an address of its own there without any set-up; elsewhere
-all have 127.0.0.1. A name `<hostname>.<subdomain>` keeps its address for as long as a pod of that subdomain exists, and
-may be looked up before its pod exists: a worker can know where the server will be.
+On Linux all of 127.0.0.0/8 is local, so each pod gets its own address there without any set-up; on other systems all
+have 127.0.0.1. A name `<hostname>.<subdomain>` keeps its address while a pod of that subdomain exists. It can be
+resolved before its pod exists: a worker can use the future address of the server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 Object = dict[str, Any]
 Name = tuple[str, str, str]  # namespace, subdomain, host name
 
-FIRST, LAST = 1 << 16, 254 << 16  # 127.1.0.0 and up: the lower ones are others'
+FIRST, LAST = 1 << 16, 254 << 16  # from 127.1.0.0: other programs use lower ones
 
 
 def name_of(pod: Object) -> Name | None:
@@ -27,24 +27,24 @@ def name_of(pod: Object) -> Name | None:
 
 
 class Addresses:
-    """Who has which address."""
+    """Allocates addresses."""
 
     def __init__(self, single: bool = not sys.platform.startswith("linux")) -> None:
         self._single = single
         self._next = FIRST
         self._names: dict[tuple[str, str], dict[str, str]] = {}
         self._members: dict[tuple[str, str], set[str]] = {}  # subdomain to uids of its pods
-        self._holders: dict[str, str] = {}  # address to the uid that has it
+        self._holders: dict[str, str] = {}  # address to the uid of its pod
 
     def skip(self, taken: Iterable[str]) -> None:
-        """Give out none of these, nor any below."""
+        """Reserve these addresses, and all below."""
         for address in taken:
             parts = address.split(".")
             if len(parts) == 4 and parts[0] == "127":
                 self._next = max(self._next, (int(parts[1]) << 16) + (int(parts[2]) << 8) + int(parts[3]) + 1)
 
     def reserve(self, namespace: str, subdomain: str, host: str) -> str:
-        """The address that the pod of this name has, or will have."""
+        """The current or future address of the pod with this name."""
         names = self._names.setdefault((namespace, subdomain), {})
         if host not in names:
             names[host] = self._fresh()
@@ -54,7 +54,7 @@ class Addresses:
         return host in self._names.get((namespace, subdomain), {})
 
     def take(self, pod: Object) -> str:
-        """An address for a new pod: its name's, unless another pod of the same name has that."""
+        """An address for a new pod: its name's, unless another pod of the same name has it."""
         uid, name = pod["metadata"]["uid"], name_of(pod)
         address = self._fresh() if name is None else self.reserve(*name)
         if self._holders.get(address, uid) != uid:
@@ -63,14 +63,14 @@ class Addresses:
         return address
 
     def adopt(self, pod: Object, address: str) -> None:
-        """A pod has this address already."""
+        """Record the existing address of a pod."""
         name = name_of(pod)
         if name is not None:
             self._names.setdefault(name[:2], {}).setdefault(name[2], address)
         self._hold(pod, address)
 
     def release(self, uid: str, namespace: str, subdomain: str, address: str) -> None:
-        """A pod is gone; with the last one of a subdomain its names go, too."""
+        """Remove a deleted pod; with the last one of a subdomain its names are removed, too."""
         if self._holders.get(address) == uid:
             del self._holders[address]
         members = self._members.get((namespace, subdomain))
@@ -99,7 +99,7 @@ class Addresses:
 
 
 def mentioned(text: str, namespace: str, subdomain: str) -> re.Pattern[str] | None:
-    """What finds names of a subdomain in a text, in all their lengths; None when there are none."""
+    """A pattern for names of a subdomain in a text, in all their forms; None without names."""
     if f".{subdomain}" not in text:
         return None
     longer = rf"(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"

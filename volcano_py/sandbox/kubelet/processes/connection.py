@@ -22,7 +22,7 @@ RESTART_SECONDS = 0.2  # before a supervisor that ended is replaced
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended; failed: it could not start, and message has the reason."""
+    """The end of a run; failed: it could not start, and message has the reason."""
 
     code: int
     message: str = ""
@@ -33,18 +33,18 @@ Over = Callable[[Ended], None]
 
 
 class Connection:
-    """One supervisor; when it ends its runs have ended, and another one takes its place."""
+    """One supervisor; when it ends its runs have ended, and another one is started."""
 
     def __init__(self) -> None:
         self.pids: dict[str, int] = {}
         self._over: dict[str, Over] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._waiting: list[dict[str, Any]] = []  # commands for the supervisor that is to come
+        self._waiting: list[dict[str, Any]] = []  # commands for the next supervisor
         self._closing = False
 
     async def start(self) -> None:
-        """Start the supervisor, in a session of its own: Ctrl-C goes to the sandbox, which stops processes in order."""
+        """Start the supervisor in its own session: Ctrl-C reaches the sandbox, which stops processes in order."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -111,10 +111,10 @@ class Connection:
             self._finish(id_, Ended(128 if failed else report["code"], report.get("message", ""), failed))
         if self._closing:
             return
-        LOG.error("the supervisor of the pods' processes has ended, and they with it; a new one starts")
+        LOG.error("the supervisor of the pods' processes and the processes have ended; a new one starts")
         self._process = None
         for id_, pid in list(self.pids.items()):
-            # the first process of each ended with its parent; the others of its group did not
+            # the first process of each run ended with its parent; the others of its group did not
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             self._finish(id_, Ended(137, "the process was lost with its supervisor"))

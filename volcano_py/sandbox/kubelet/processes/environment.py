@@ -1,7 +1,7 @@
 """A container's environment variables, arguments and program: references resolved, $(VAR) expanded.
 
-The base is a few variables of the user who started the sandbox, as an image would have brought some: PATH, HOME,
-language and time zone. All others stay with the sandbox.
+The base is a few variables of the user who started the sandbox, as an image would set some: PATH, HOME,
+language and time zone. All others are not passed on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"\$(\$|\(([^)]*)\))")
 
 
 def base(source: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What every process gets."""
+    """The variables of every process."""
     return {name: source[name] for name in INHERITED if name in source}
 
 

@@ -1,8 +1,8 @@
-"""A container's resource limits as those of a process.
+"""A container's resource limits as limits of a process.
 
-Memory limits the process's data (RLIMIT_DATA: what it allocates, not what it merely maps): an allocation beyond it
-fails, in each process by itself. CPU limits the cores that it may run on, rounded up; with a deadline also its
-processor time (RLIMIT_CPU): the product of cores and seconds.
+Memory limits the process's data (RLIMIT_DATA: allocated, not merely mapped memory): an allocation beyond it fails, in
+each process separately. CPU limits the cores that it may run on, rounded up; with a deadline also its processor time
+(RLIMIT_CPU): the product of cores and seconds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _turn = count()
 
 
 def available() -> list[int]:
-    """The cores that we may use ourselves."""
+    """The cores that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def process_limits(pod: Object, container: Object) -> dict[str, Any]:
-    """What the supervisor sets before it starts a container."""
+    """The limits that the supervisor sets before it starts a container."""
     limits = (container.get("resources") or {}).get("limits") or {}
     out: dict[str, Any] = {}
     if "memory" in limits:

@@ -1,4 +1,4 @@
-"""Where the logs of processes are: `<pod>/logs/<container>/<attempt>.log`, the latest two runs of each container."""
+"""The logs of processes: `<pod>/logs/<container>/<attempt>.log`, for the latest two runs of each container."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def path_for(pod: Path, container: str) -> Path:
-    """The file of a container's next run, made empty; older than the latest run's are removed.
+    """Create the empty file of a container's next run; files before the latest run's are removed.
 
-    It exists before the container's status is "running": a client that reads the log then must not get the last
-    run's, or none at all, because the supervisor has not opened it yet. Raises OSError.
+    It exists before the container's status is "running". Otherwise a client that then reads the log would get that of
+    the previous run, or none, before the supervisor has opened it. Raises OSError.
     """
     folder = pod / "logs" / container
     folder.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ def path_for(pod: Path, container: str) -> Path:
 
 
 def attempts(folder: Path) -> list[int]:
-    """Numbers of the runs whose logs are there, in order."""
+    """Numbers of the runs with logs, in order."""
     try:
         return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
     except OSError:

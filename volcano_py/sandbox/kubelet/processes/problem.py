@@ -1,10 +1,10 @@
-"""What keeps a pod or a container from being started for now."""
+"""Errors that prevent the start of a pod or a container for now."""
 
 from __future__ import annotations
 
 
 class NotReady(Exception):
-    """It is retried. reason: the container's waiting reason; event: the reason of the Event."""
+    """The start is retried. reason: the container's waiting reason; event: the reason of the Event."""
 
     def __init__(self, reason: str, event: str, message: str) -> None:
         super().__init__(message)
@@ -13,7 +13,7 @@ class NotReady(Exception):
 
 
 def config_error(message: str) -> NotReady:
-    """A container refers to something that is not there."""
+    """A container refers to an object that does not exist."""
     return NotReady("CreateContainerConfigError", "Failed", message)
 
 

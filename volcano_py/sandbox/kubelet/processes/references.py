@@ -1,4 +1,4 @@
-"""What environment variables and volumes refer to: fields of the pod, resources of its containers, other objects."""
+"""References of environment variables and volumes: fields of the pod, resources of its containers, other objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
 def field(pod: Object, path: str) -> str:
-    """The value of a fieldRef; an empty text for what the pod does not have."""
+    """The value of a fieldRef; an empty text for a missing field."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     keyed = _KEYED.fullmatch(path)
     if keyed:
@@ -35,7 +35,7 @@ def field(pod: Object, path: str) -> str:
 
 
 def resource(pod: Object, container: Object, reference: Object, allocatable: Object) -> str:
-    """The value of a resourceFieldRef in units of its divisor, rounded up; without a limit, what the node has."""
+    """The value of a resourceFieldRef in units of its divisor, rounded up; without a limit, the node's capacity."""
     name = reference.get("containerName")
     if name:
         everyone = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]

@@ -1,4 +1,4 @@
-"""New content for mounted ConfigMaps and Secrets: running pods see the new peers of a Job that grows."""
+"""Updates mounted ConfigMaps and Secrets, for example when running pods need the new peers of a growing Job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Object = dict[str, Any]
 Source = tuple[str, str, str]  # collection, namespace, name
 Where = tuple[str, str, str]  # a pod: namespace, name, uid
 
-SPREAD_SECONDS = 0.005  # between two pods that mount the same, so that others have their turn
+SPREAD_SECONDS = 0.005  # between two pods with the same mount, so that other tasks can run
 
 
 def sources(pod: Object) -> Iterator[Source]:
@@ -28,7 +28,7 @@ def sources(pod: Object) -> Iterator[Source]:
 
 
 class Refresh:
-    """Who mounts what; `again` sets a pod's volumes up once more."""
+    """The mounts of all pods; `again` sets a pod's volumes up again."""
 
     def __init__(self, again: Callable[[Where], None]) -> None:
         self._again = again
@@ -44,7 +44,7 @@ class Refresh:
             self._mounted.setdefault(source, set()).add(where)
 
     def remove(self, uid: str) -> None:
-        """A pod has ended."""
+        """Remove an ended pod."""
         where, found = self._sources.pop(uid, (("", "", uid), set()))
         for source in found:
             self._mounted[source].discard(where)
@@ -52,7 +52,7 @@ class Refresh:
                 del self._mounted[source]
 
     def observe(self, collection: str, event: Event) -> None:
-        """An object has changed; what is deleted stays mounted as it was."""
+        """Handle a changed object; the content of a deleted one is kept."""
         pods = self._mounted.get((collection, event.entry.namespace, event.entry.name))
         if pods and event.type != DELETED:
             for index, where in enumerate(sorted(pods)):

@@ -1,4 +1,4 @@
-"""Real folders in the place of mount paths, loopback addresses in the place of host names; in arguments and values."""
+"""Replaces mount paths by real folders, and host names by loopback addresses, in arguments and values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Rewrite = Callable[[str], str]
 
 
 def inside(root: Path, path: str) -> Path:
-    """A container's path below the folder that is its root; `..` does not leave it."""
+    """A container's path below its root folder; `..` does not leave it."""
     return root / posixpath.normpath("/" + path).lstrip("/")
 
 
 def mount_paths(root: Path, paths: Iterable[str]) -> Rewrite:
-    """Replace these paths, where they begin a path, by what is below a folder: `--out=/data/x`, not `host/data`."""
+    """Replace these paths, at the beginning of a path, by paths below a folder: `--out=/data/x`, not `host/data`."""
     real = {path.rstrip("/"): str(inside(root, path)) for path in paths if path.strip("/")}
     if not real:
         return lambda text: text
@@ -28,7 +28,7 @@ def mount_paths(root: Path, paths: Iterable[str]) -> Rewrite:
 
 
 def host_names(namespace: str, subdomain: str, address: Callable[[str], str | None]) -> Rewrite:
-    """Replace names of a subdomain's pods by their addresses; `address` gives None for what is no pod's name."""
+    """Replace names of a subdomain's pods by their addresses; `address` returns None for other names."""
 
     def rewrite(text: str) -> str:
         pattern = mentioned(text, namespace, subdomain) if subdomain else None

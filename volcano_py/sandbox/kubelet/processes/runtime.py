@@ -31,7 +31,7 @@ Object = dict[str, Any]
 Over = Callable[[Run], None]
 Gone = Callable[[dict[str, Run]], None]
 
-CLOSE_SECONDS = 3.0  # for processes to end by themselves when the sandbox goes down
+CLOSE_SECONDS = 3.0  # for processes to end by themselves when the sandbox stops
 FOLDER = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_[0-9a-f-]{36}")  # a pod's: namespace, name, uid
 KUBECONFIG = "kubeconfig"  # in a pod's folder
 LOST = Run(0.0, 137, (), "ContainerStatusUnknown", "The container could not be located: its process has ended")
@@ -39,7 +39,7 @@ LOST = Run(0.0, 137, (), "ContainerStatusUnknown", "The container could not be l
 
 @dataclass(slots=True)
 class _Running:
-    """A container's process, and with what it was started."""
+    """A container's process, and its arguments."""
 
     id: str
     container: Object
@@ -60,9 +60,9 @@ class _Pod:
 
 
 class Processes:
-    """All processes of all pods. `root` is the folder for the pods' own, `claims` that for what outlives them.
+    """All processes of all pods. `root` is the folder of the pods' folders, `claims` that of PersistentVolumeClaims.
 
-    `account` gives the kubeconfig of a pod's service account, None for a pod that gets none.
+    `account` returns the kubeconfig of a pod's service account, None for a pod without one.
     """
 
     def __init__(self, root: Path, claims: Path, lookup: Lookup, account: Callable[[Object], Object | None]) -> None:
@@ -77,11 +77,11 @@ class Processes:
         self._numbers = count()
 
     async def start(self, pods: Iterable[tuple[str, str, str]], taken: Iterable[str]) -> None:
-        """Start the supervisor; of the folders, only those of pods that there are stay."""
+        """Start the supervisor; folders of pods that do not exist are removed."""
         keep = {self.folder(*pod).name for pod in pods}
         self.addresses.skip(taken)
         self.root.mkdir(parents=True, exist_ok=True)
-        self.root.chmod(0o700)  # there will be Secrets
+        self.root.chmod(0o700)  # it will contain Secrets
         for folder in self.root.iterdir():
             if folder.name not in keep and FOLDER.fullmatch(folder.name):
                 await asyncio.to_thread(volumes.remove, folder)
@@ -96,7 +96,7 @@ class Processes:
         await self.connection.close(CLOSE_SECONDS)
 
     def folder(self, namespace: str, name: str, uid: str) -> Path:
-        """Where everything of a pod is."""
+        """The folder of a pod."""
         return self.root / f"{namespace}_{name}_{uid}"
 
     def log_file(self, namespace: str, name: str, uid: str, container: str, index: int) -> Path | None:
@@ -109,14 +109,14 @@ class Processes:
         annotations = pod["metadata"].get("annotations") or {}
         return bool(container.get("command")) and RUN_SECONDS not in annotations and EXIT_CODE not in annotations
 
-    # --- beginning ---------------------------------------------------------------------------------------------------
+    # --- start -------------------------------------------------------------------------------------------------------
 
     def address(self, pod: Object) -> str:
         """An address for a new pod."""
         return self._know(pod, self.addresses.take(pod)).address
 
     def adopt(self, pod: Object) -> None:
-        """A pod that was begun before this sandbox came up."""
+        """Continue a pod that was started before this sandbox."""
         address = pod["status"]["podIP"]
         self.addresses.adopt(pod, address)
         self._know(pod, address)
@@ -128,7 +128,7 @@ class Processes:
         return known
 
     def set_up(self, pod: Object) -> None:
-        """Make a pod's folders; NotReady when a volume is missing."""
+        """Create a pod's folders; NotReady when a volume is missing."""
         folder = self._folder_of(pod)
         made = volumes.Volumes(folder, self.claims, pod, self.lookup, self._allocatable(pod))
         made.set_up(self._hosts(pod))
@@ -141,7 +141,7 @@ class Processes:
         namespace, name, uid = where
         pod = self.lookup("pods", namespace, name)
         if uid in self._pods and pod is not None and pod["metadata"]["uid"] == uid:
-            # what is not to be had now was there once, and stays as it was
+            # a source that no longer exists is kept as it was mounted
             with contextlib.suppress(NotReady):
                 self.set_up(pod)
 
@@ -213,7 +213,7 @@ class Processes:
         self._check_gone(pod)
 
     def _terminate(self, running: _Running) -> None:
-        """SIGTERM, after the preStop hook if there is one; the pod's deadline does not wait for it."""
+        """Send SIGTERM, after the preStop hook if there is one; the pod's deadline includes the hook."""
         hook = (running.container.get("lifecycle") or {}).get("preStop") or {}
 
         def send(_: Ended | None = None) -> None:
@@ -240,7 +240,7 @@ class Processes:
         self.addresses.release(uid, pod.namespace, pod.subdomain, pod.address)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
-        """Remove the processes and the folder of a pod that is gone."""
+        """Remove the processes and the folder of a deleted pod."""
         self.kill(uid)
         folder = self.folder(namespace, name, uid)
         asyncio.get_running_loop().run_in_executor(None, volumes.remove, folder)
@@ -262,7 +262,7 @@ class Processes:
         for gone in callbacks:
             gone(pod.ended)
 
-    # --- what is in a pod --------------------------------------------------------------------------------------------
+    # --- content of pods ---------------------------------------------------------------------------------------------
 
     def _folder_of(self, pod: Object) -> Path:
         meta = pod["metadata"]
@@ -274,7 +274,7 @@ class Processes:
         return found
 
     def _hosts(self, pod: Object) -> Rewrite:
-        """Put addresses in the place of the names of pods that share this one's subdomain."""
+        """Replace the names of pods with the same subdomain by their addresses."""
         namespace, subdomain = pod["metadata"]["namespace"], pod["spec"].get("subdomain") or ""
         if not subdomain:
             return lambda text: text

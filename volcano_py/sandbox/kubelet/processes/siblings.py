@@ -1,4 +1,4 @@
-"""Which host names belong to pods of the same headless Service: a word like `main.py` must not become an address."""
+"""Which host names belong to pods of the same headless Service, so that words like `main.py` are not replaced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH_JOB = "batch.kubernetes.io/job-name"
 def is_sibling(pod: Object, lookup: Lookup) -> Callable[[str], bool]:
     """Whether a host name is, or will be, that of a pod with this pod's subdomain.
 
-    Three sources: the svc plugin's ConfigMap; the pods that are there; and an indexed Job's name.
+    There are three sources: the svc plugin's ConfigMap; the existing pods; and an indexed Job's name.
     """
     namespace, subdomain = pod["metadata"]["namespace"], pod["spec"]["subdomain"]
     listed = set(_listed(pod, lookup))

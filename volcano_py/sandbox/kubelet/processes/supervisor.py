@@ -1,14 +1,14 @@
-"""The program that starts containers' processes, collects what they print, and leaves none behind.
+"""The program that starts containers' processes, collects their output, and leaves none behind.
 
 `python -m volcano_py.sandbox.kubelet.processes.supervisor` reads commands as lines of JSON from its standard input and
-writes events to its standard output. It is a process of its own because forking a small program is quick (the
-sandbox itself may hold a gigabyte), and because it sees the end of the sandbox, kill -9 too, as the end of its input:
-then it kills whatever it started, and what those started. Should it be killed itself, Linux kills its children.
+writes events to its standard output. It is a separate process because forking a small program is fast (the sandbox
+itself may use a gigabyte), and because it detects the end of the sandbox, also by kill -9, as the end of its input:
+then it kills all processes that it started, and their children. If it is killed itself, Linux kills its children.
 
 Commands: {"op": "run", id, argv, cwd, env, log (or null), limits: {"data", "cpu", "cores"}},
 and {"op": "signal", id, signal}.
 Events: {"event": "started", id, pid}, {"event": "failed", id, message}, {"event": "ended", id, code}.
-It imports nothing of the package, so that it starts at once.
+It imports nothing of the package, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MARKER = "SANDBOX_CONTAINER"  # a variable by which a process is known that has left its parents
+MARKER = "SANDBOX_CONTAINER"  # an environment variable that identifies a process without its parents
 LOG_LIMIT = 10 << 20  # bytes of a log before it becomes <name>.1; as the kubelet's containerLogMaxSize
-LINE_LIMIT = 64 << 10  # bytes of a line before it is broken
+LINE_LIMIT = 64 << 10  # bytes of a line before it is split
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Log:
-    """A file of lines, each with the time when it was read in front."""
+    """A file of lines, each with the time when it was read as a prefix."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Log:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Write the whole lines, keep the rest."""
+        """Write the complete lines, keep the rest."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         while len(self._rest) > LINE_LIMIT:
             lines.append(self._rest[:LINE_LIMIT])
@@ -58,7 +58,7 @@ class Log:
         self._file.close()
 
     def _write(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # a full disk takes the log, not the process
+        with contextlib.suppress(OSError):  # on a full disk the log is lost, and the process continues
             if self._size + len(data) > LOG_LIMIT and self._size:
                 self._file.close()
                 os.replace(self.path, self.path + ".1")
@@ -83,7 +83,7 @@ class Run:
         self.log = log
 
     def read(self) -> bool | None:
-        """Take what was printed; None when there is nothing now, False when there will be no more."""
+        """Read the output; None when there is nothing now, False at its end."""
         assert self.process.stdout is not None
         try:
             data = os.read(self.process.stdout.fileno(), 65536)
@@ -94,7 +94,7 @@ class Run:
         return bool(data)
 
     def kill(self, number: int) -> None:
-        """Signal the process and all that has stayed with it; its number stays reserved until we wait for it."""
+        """Signal the process and its group; its ID is reserved until this program waits for it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
@@ -109,7 +109,7 @@ class Supervisor:
         self._input = b""
 
     def loop(self) -> None:
-        """Serve until the sandbox is gone."""
+        """Serve until the sandbox ends."""
         wake, woken = os.pipe()
         for end in (wake, woken, 0):
             os.set_blocking(end, False)
@@ -130,7 +130,7 @@ class Supervisor:
             self._reap()
 
     def end_all(self) -> None:
-        """Kill everything that we started, and what came of it."""
+        """Kill all started processes and their descendants."""
         for run in self.runs.values():
             run.kill(signal.SIGKILL)
         deadline = time.monotonic() + 5
@@ -162,7 +162,7 @@ class Supervisor:
     def _start(self, command: dict[str, Any]) -> None:
         log = None
         try:
-            # first the log: a pod that is gone already has no folder for it
+            # first the log: a deleted pod has no folder for it
             log = Log(command["log"]) if command["log"] else None
             process = subprocess.Popen(
                 command["argv"],
@@ -196,7 +196,7 @@ class Supervisor:
                 return
             run = self.by_pid.pop(found.si_pid, None)
             if run is not None:
-                run.kill(signal.SIGKILL)  # as a container's other processes end with its first
+                run.kill(signal.SIGKILL)  # as in a container, all processes end with the first
             _, status = os.waitpid(found.si_pid, 0)
             if run is not None:
                 self._end(run, status)
@@ -218,7 +218,7 @@ class Supervisor:
 
 
 def _kill_strays(id_: str) -> None:
-    """Kill a run's processes in other sessions: reparented to this process, with the run in their variables."""
+    """Kill a run's processes in other sessions: reparented to this process, with the run's ID in their environment."""
     wanted = f"{MARKER}={id_}".encode()
     for _ in range(100):
         strays = [pid for pid in _children() if wanted in _environment(pid)]
@@ -246,7 +246,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _preparation(limits: dict[str, Any]) -> Callable[[], None]:
-    """What a process does between fork and exec."""
+    """The steps of a process between fork and exec."""
     parent = os.getpid()
     rows = []
     if limits.get("cpu"):

@@ -1,4 +1,5 @@
-"""A container's last words: what it wrote to its terminationMessagePath, or the end of its log when it failed."""
+"""The termination message of a container: the content of its terminationMessagePath, or the end of its log if it
+failed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Object = dict[str, Any]
 
 DEFAULT_PATH = "/dev/termination-log"
 LIMIT = 4096  # bytes of a message
-LOG_BYTES, LOG_LINES = 2048, 80  # of a log in place of a message
+LOG_BYTES, LOG_LINES = 2048, 80  # of a log used as the message
 
 
 def path_of(container: Object) -> str:
@@ -19,7 +20,7 @@ def path_of(container: Object) -> str:
 
 
 def prepare(root: Path, container: Object) -> None:
-    """An empty file."""
+    """Create an empty file."""
     path = inside(root, path_of(container))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"")

@@ -1,10 +1,10 @@
 """A pod's volumes as folders, and its containers' mounts as links to them.
 
     <pod>/volumes/<volume>       emptyDir, ConfigMap, Secret, projected, downwardAPI
-    <pod>/containers/<name>      a container's root and working directory, its mounts below it
+    <pod>/containers/<name>      a container's root and working directory, with its mounts
     <claims>/<namespace>_<…>     a PersistentVolumeClaim; it outlives its pods
 
-hostPath is the real path. Kinds of volumes that a machine alone does not have are rejected.
+hostPath is the real path. Types of volumes that a single machine does not have are rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = {"configMap": ("configmaps", "configmap"), "secret": ("secrets", "secre
 
 
 class Volumes:
-    """Makes the folders of one pod."""
+    """Creates the folders of one pod."""
 
     def __init__(self, folder: Path, claims: Path, pod: Object, lookup: Lookup, allocatable: Object) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Volumes:
         self.namespace: str = pod["metadata"]["namespace"]
 
     def set_up(self, rewrite: Rewrite) -> None:
-        """Make all volumes, then all mounts; NotReady when something is missing. `rewrite` is for lists of hosts."""
+        """Create all volumes, then all mounts; NotReady when something is missing. `rewrite` is for lists of hosts."""
         spec = self.pod["spec"]
         roots: dict[str, Path] = {}
         for volume in spec.get("volumes") or []:
@@ -49,7 +49,7 @@ class Volumes:
         for container in (*(spec.get("initContainers") or []), *spec["containers"]):
             root = self.folder / "containers" / container["name"]
             root.mkdir(parents=True, exist_ok=True)
-            # outer mounts first: an inner one lies in the folder of the outer
+            # outer mounts first: an inner one is in the folder of the outer
             for mount in sorted(container.get("volumeMounts") or [], key=lambda row: len(row["mountPath"])):
                 try:
                     self._mount(root, mount, roots)
@@ -129,7 +129,7 @@ class Volumes:
         if "serviceAccountToken" in source or "clusterTrustBundle" in source:
             return {}
         kind = next((key for key in volume if key != "name"), "unknown")
-        raise failed_mount(volume["name"], f"volumes of kind {kind} are not there for local processes")
+        raise failed_mount(volume["name"], f"volumes of type {kind} are not available to local processes")
 
     def _downward(self, given: Object, mode: int) -> Iterator[tuple[str, tuple[bytes, int]]]:
         for item in given.get("items") or []:
@@ -150,7 +150,7 @@ def _chosen(rows: dict[str, bytes], given: Object, mode: int) -> dict[str, tuple
 
 
 def _write(folder: Path, files: Files, rewrite: Rewrite) -> None:
-    """Write files whole or not at all, so that a reader never sees half of a new content."""
+    """Write files atomically, so that no reader reads half of the new content."""
     for name, (content, mode) in files.items():
         path = inside(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)

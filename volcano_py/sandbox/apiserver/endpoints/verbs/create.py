@@ -1,4 +1,4 @@
-"""POST: make an object."""
+"""POST: creates an object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def create(api: Api, request: Request) -> Result:
 async def create_object(
     api: Api, request: Request, obj: dict[str, Any], entries: list[dict[str, Any]] | None = None
 ) -> Result:
-    """Create a decoded object; `entries` are managedFields that are already known (server-side apply)."""
+    """Create a decoded object; `entries` are managedFields that are already computed (server-side apply)."""
     resource = request.resource
     strategy = resource.strategy
     meta = obj.get("metadata")
@@ -97,7 +97,7 @@ async def create_object(
     if not builtin:
         for warning in metadata.finalizer_warnings(meta.get("finalizers") or []):
             request.warn(warning)
-    if request.verb != "create":  # by an update or an apply of what does not exist
+    if request.verb != "create":  # by an update or an apply of a missing object
         authorization.require_create(api, authorization.access_of(request))
     if api.admits(resource):
         await api.admit("validating", Attributes("CREATE", request, complete(resource, obj), None))
@@ -116,7 +116,7 @@ def clear_status(resource: Resource, obj: dict[str, Any]) -> None:
 
 
 def empty(resource: Resource) -> dict[str, Any]:
-    """What a new object is compared with to compute the owners of its fields."""
+    """The base object for the computation of the owners of a new object's fields."""
     if resource.custom is not None:
         return {"metadata": {}}
     made: dict[str, Any] = codec.normalise(resource.type, {}, codec.Unknown())
@@ -124,7 +124,7 @@ def empty(resource: Resource) -> dict[str, Any]:
 
 
 def renormalised(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
-    """An object that admission may have changed, back in canonical form."""
+    """An object that admission may have changed, converted to canonical form."""
     obj = bare(resource, obj)
     if resource.custom is not None or resource.to_stored is not None:
         return obj
@@ -139,7 +139,7 @@ def paths(dotted: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def warn_duplicate_owners(request: Request, meta: dict[str, Any]) -> None:
-    """The same owner twice is reduced to one, with a warning."""
+    """Remove duplicate owners, with a warning."""
     owners = meta.get("ownerReferences")
     if not owners or len(owners) < 2:
         return

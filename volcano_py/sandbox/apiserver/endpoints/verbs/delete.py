@@ -64,7 +64,7 @@ def read_options(request: Request) -> None:
 
 
 async def delete(api: Api, request: Request) -> Result | Plain:
-    """Delete one object; the answer is the object where it still exists or its strategy returns it, else a Status."""
+    """Delete one object; returns the object if it still exists or its strategy returns it, else a Status."""
     read_options(request)
     resource = request.resource
     for warning in resource.strategy.delete_warnings(request):
@@ -89,7 +89,7 @@ def success(request: Request, entry: Entry) -> Plain:
 
 
 async def delete_entry(api: Api, request: Request, entry: Entry) -> tuple[bytes, bool]:
-    """Carry out a deletion: (bytes of the object, whether it is removed)."""
+    """Execute a deletion: (bytes of the object, whether it is removed)."""
     resource = request.resource
     strategy = resource.strategy
     if api.admits(resource):
@@ -121,7 +121,7 @@ async def delete_entry(api: Api, request: Request, entry: Entry) -> tuple[bytes,
 
 
 def check_preconditions(request: Request, entry: Entry) -> None:
-    """uid and resourceVersion of DeleteOptions; 409 when they do not hold."""
+    """Check uid and resourceVersion of DeleteOptions; 409 if they differ."""
     conditions = request.options.get("preconditions") or {}
     resource = request.resource
     uid, revision = conditions.get("uid"), conditions.get("resourceVersion")
@@ -170,7 +170,7 @@ def _before_delete(request: Request, obj: Object) -> tuple[bool, bool]:
 
 
 def mark_deleting(meta: Object) -> None:
-    """Mark an object that its finalizers keep, of a kind without grace, as deleted now."""
+    """Mark an object that has finalizers, of a kind without grace period, as deleted now."""
     if meta.get("deletionTimestamp") is None:
         if meta.get("generation"):
             meta["generation"] += 1
@@ -206,7 +206,7 @@ def _garbage_finalizers(request: Request, meta: Object) -> None:
 
 
 async def delete_collection(api: Api, request: Request, entries: list[Entry]) -> list[bytes]:
-    """Delete every entry; those that are gone by now do not count. Returns their bytes as they were."""
+    """Delete every entry; missing ones are ignored. Returns their former bytes."""
     out = []
     for entry in entries:
         single = Request(

@@ -1,4 +1,4 @@
-"""PATCH in its four kinds; server-side apply may also create."""
+"""PATCH in its four types; server-side apply may also create objects."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _document(request: Request, kind: str) -> Any:
 
 
 def decode_patched(api: Api, request: Request, patched: Object, document: Any) -> Object:
-    """The patched object through the decoder; what fails here is a 422 on `patch`."""
+    """Decode the patched object; errors are a 422 on `patch`."""
     resource = request.resource
     shown = document if document is not None else patched
     name, namespace = request.name, request.namespace
@@ -118,7 +118,7 @@ def decode_patched(api: Api, request: Request, patched: Object, document: Any) -
 
 
 def invalid_patch(shown: Any, text: str) -> errors.StatusError:
-    """The 422 for a patch whose outcome is no object of the kind."""
+    """The 422 for a patch whose result is not an object of the kind."""
     value = orjson.dumps(shown).decode()
     return errors.invalid("", "", "", [errors.invalid_value("patch", value, text)])
 
@@ -235,7 +235,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def _last_applied(live: Object) -> Object | None:
-    """What a client-side apply has left in the annotation; None without it."""
+    """The last configuration of a client-side apply in the annotation; None without it."""
     text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
     try:
         value = orjson.loads(text) if text else None
@@ -247,7 +247,7 @@ def _last_applied(live: Object) -> Object | None:
 
 
 def _set_last_applied(merged: Object, config: Object) -> None:
-    """Keep the annotation in step, so that client-side apply can be gone back to."""
+    """Update the annotation, so that a return to client-side apply is possible."""
     text = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + "\n"
     meta = merged["metadata"] = dict(merged["metadata"])
     meta["annotations"] = {**(meta.get("annotations") or {}), _LAST_APPLIED: text}
@@ -257,7 +257,7 @@ _NUMERIC = ("int32", "int64", "double")
 
 
 def typed_faults(type_: Type, value: Any, path: str = "") -> list[str]:
-    """Why a configuration does not fit the schema, before anything is merged."""
+    """Why a configuration does not match the schema, before anything is merged."""
     kind = type_.kind
     if value is None:
         return []

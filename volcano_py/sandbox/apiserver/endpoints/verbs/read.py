@@ -1,4 +1,4 @@
-"""GET of one object and of lists: selectors, pages, and lists as they were at a revision."""
+"""GET of one object and of lists: selectors, pages, and lists at an earlier revision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from volcano_py.sandbox.apiserver.registry.request import Request, integer
 from volcano_py.sandbox.apiserver.registry.resources import Resource
 from volcano_py.sandbox.apiserver.storage.store import Entry
 
-SNAPSHOTS = 64  # unfinished paged lists that are remembered
+SNAPSHOTS = 64  # unfinished paged lists that are kept
 SNAPSHOT_SECONDS = 300.0
 
 
@@ -40,7 +40,7 @@ class Selection:
 
 
 def selection(request: Request) -> Selection:
-    """Read labelSelector and fieldSelector; 400 for what cannot be parsed or selected on."""
+    """Read labelSelector and fieldSelector; 400 for invalid or unsupported ones."""
     query = request.query
     labels = selectors.parse_labels(query.get("labelSelector", ""))
     chosen = Selection(request.namespace, request.name, labels)
@@ -93,7 +93,7 @@ def get(api: Api, request: Request) -> Entry:
 
 @dataclass(slots=True)
 class Page:
-    """A part of a list: its entries, the list's revision, the token for what follows."""
+    """A part of a list: its entries, the list's revision, the continue token."""
 
     entries: list[Entry]
     revision: int
@@ -157,7 +157,7 @@ def _cut(api: Api, request: Request, rows: list[Entry], revision: int, limit: in
     snapshots[number] = _Snapshot(rest, revision)
     while len(snapshots) > SNAPSHOTS:
         snapshots.pop(next(iter(snapshots)))
-    # the token names the next key, too: a server without the snapshot answers "expired"
+    # the token also contains the next key: a server without the snapshot returns "expired"
     payload = {"v": "meta.k8s.io/v1", "rv": revision, "start": rest[0].key, "page": number}
     made = base64.urlsafe_b64encode(orjson.dumps(payload)).decode().rstrip("=")
     remaining = len(rest) if chosen.labels is None and chosen.fields is None else None
@@ -172,7 +172,7 @@ def _next_page(api: Api, request: Request, chosen: Selection, limit: int, token:
         text = f"invalid continue token: continue key is not valid: invalid character in {token!r}, not a token of ours"
         raise errors.bad_request(text) from None
     if revision == -1:
-        # the caller has accepted an inconsistent list: what is there now, from where it stopped
+        # the caller has accepted an inconsistent list: the current objects from the last key on
         rows = [entry for entry in select(request.resource, chosen) if entry.key >= start]
         return _cut(api, request, rows, api.store.revision, limit, chosen)
     snapshots: dict[int, _Snapshot] = api.extensions.setdefault("snapshots", {})
@@ -203,7 +203,7 @@ def _check_not_ahead(api: Api, version: str) -> None:
 
 
 def too_large(wanted: int, current: int) -> errors.StatusError:
-    """504: the client has seen a revision that this server has not."""
+    """504: the requested revision is newer than the server's."""
     text = f"Too large resource version: {wanted}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     info = {"causes": [cause], "retryAfterSeconds": 1}

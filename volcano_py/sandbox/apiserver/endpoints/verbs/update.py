@@ -42,7 +42,7 @@ async def update(api: Api, request: Request) -> Result:
     encoded = orjson.dumps(new)
 
     def change(_: Object) -> Object:
-        copy: Object = orjson.loads(encoded)  # a fresh one for each try
+        copy: Object = orjson.loads(encoded)  # a new copy for each attempt
         return copy
 
     return await change_object(api, request, change, uid=meta.get("uid", ""), create=new)
@@ -57,10 +57,10 @@ async def change_object(
     create: Object | None = None,
     tracked: bool = True,
 ) -> Result:
-    """Read, change, check and write, again after a conflict if the change allows it.
+    """Read, change, check and write; repeated after a conflict if the change permits it.
 
-    `change` gets a copy of the stored object and gives the new one (its managedFields already right when `tracked`
-    is false). `create` is stored if nothing is there and the kind allows that.
+    `change` receives a copy of the stored object and returns the new one (with final managedFields if `tracked`
+    is false). `create` is stored if the object does not exist and the kind permits that.
     """
     resource = request.resource
     for attempt in range(TRIES):
@@ -79,7 +79,7 @@ async def change_object(
         try:
             return await _write(api, request, entry, old, new, tracked)
         except _Raced:
-            # a writer that named a revision has lost; others try again on the newer object
+            # a writer with a resourceVersion has failed; others retry with the newer object
             if (expected and create is not None) or attempt == TRIES - 1:
                 name = request.name
                 raise errors.conflict(resource.group, resource.plural, name, errors.MODIFIED) from None
@@ -148,7 +148,7 @@ async def _write(api: Api, request: Request, entry: Entry, old: Object, new: Obj
     if new == before or managed.without_times(new) == managed.without_times(before):
         return Result(resource, entry.tail)
     if deletes(meta, before["metadata"]):
-        # the answer is the object as it was last, the event carries the revision of the deletion
+        # the response is the last state of the object, the event has the revision of the deletion
         shown = orjson.dumps(new)[1:]
         api.commit(request, DELETED, new)
         return Result(resource, shown)
@@ -172,7 +172,7 @@ def _check_revision(request: Request, entry: Entry, meta: Object) -> None:
 
 
 def _carry_over(meta: Object, old: Object) -> None:
-    """Fields of metadata that a writer may leave out, and those that it cannot take away."""
+    """Set fields of metadata that a writer may leave out, and those that it cannot remove."""
     if not meta.get("uid"):
         meta["uid"] = old.get("uid")
     meta["creationTimestamp"] = old.get("creationTimestamp")
@@ -203,7 +203,7 @@ def _metadata_causes(resource: Resource, meta: Object, old: Object) -> list[erro
 
 
 def prepare_status(resource: Resource, new: Object, old: Object, request: Request) -> None:
-    """Of a write to the status subresource only the status counts (built-in kinds also take metadata)."""
+    """Restrict a write of the status subresource to the status (for built-in kinds also metadata)."""
     strategy = resource.strategy
     if strategy.prepare_status is not None:
         strategy.prepare_status(new, old, request)

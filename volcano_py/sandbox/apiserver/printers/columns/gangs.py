@@ -1,4 +1,4 @@
-"""Columns of PodGroups and Workloads of scheduling.k8s.io. Kubernetes 1.36 has name and age only."""
+"""Columns of PodGroups and Workloads of scheduling.k8s.io. Kubernetes 1.36 prints only name and age."""
 
 from __future__ import annotations
 

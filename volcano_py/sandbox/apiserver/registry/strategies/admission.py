@@ -42,7 +42,7 @@ def _first_generation(obj: Object, request: Request) -> None:
 
 
 def validate(obj: Object, request: Request) -> list[Cause]:
-    """Everything wrong with a webhook configuration."""
+    """The errors of a webhook configuration."""
     out: list[Cause] = []
     names: set[str] = set()
     for index, hook in enumerate(obj.get("webhooks") or []):
@@ -63,7 +63,7 @@ def validate(obj: Object, request: Request) -> list[Cause]:
 
 
 def rule_causes(rule: Object, at: str, out: list[Cause]) -> None:
-    """What is wrong with the rule of a webhook or policy."""
+    """The errors of the rule of a webhook or policy."""
     for key in ("apiGroups", "apiVersions", "resources", "operations"):
         values = rule.get(key) or []
         if not values:
@@ -107,7 +107,7 @@ def _hook(hook: Object, at: str, out: list[Cause]) -> None:
 
 
 def conditions_causes(conditions: list[Object], at: str, out: list[Cause]) -> None:
-    """What is wrong with match conditions."""
+    """The errors of match conditions."""
     for number, condition in enumerate(conditions):
         text = condition.get("expression", "")
         if not text.strip():

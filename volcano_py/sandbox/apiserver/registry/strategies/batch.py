@@ -1,4 +1,4 @@
-"""Kubernetes' own Jobs and CronJobs (not Volcano's): defaults, the generated selector, what may change."""
+"""Kubernetes' own Jobs and CronJobs (not Volcano's): defaults, the generated selector, immutable fields."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _claim_update(new: Object, old: Object, request: Request) -> list[Cause]:
     if now.get("volumeName") is None:
         now["volumeName"] = before.get("volumeName")
     if before.get("storageClassName") is None and now.get("storageClassName") is not None:
-        before["storageClassName"] = now["storageClassName"]  # the default class, given later
+        before["storageClassName"] = now["storageClassName"]  # the default class, set later
     bound = (old.get("status") or {}).get("phase") == "Bound"
     if bound:
         before["resources"] = now.get("resources")

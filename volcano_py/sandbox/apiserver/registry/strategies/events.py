@@ -1,4 +1,4 @@
-"""Events, kept once and served as v1 and as events.k8s.io/v1."""
+"""Events, stored once and served as v1 and as events.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _FROM_CORE = {value: key for key, value in _TO_CORE.items()}
 
 
 def event_to_stored(obj: Object) -> Object:
-    """events.k8s.io/v1 to v1, which is how events are kept."""
+    """events.k8s.io/v1 to v1, the stored version."""
     out = {_TO_CORE.get(key, key): value for key, value in obj.items()}
     out.setdefault("reportingComponent", "")
     out.setdefault("reportingInstance", "")
@@ -112,7 +112,7 @@ EVENTS = Strategy(
     field_names=EVENT_FIELDS,
     validate_create=_event,
     create_on_update=True,
-    # a generateName may end in a dot here, as event recorders like it
+    # a generateName may end with a dash here, because event recorders use that
     name_errors=lambda name: metadata.subdomain_errors(name.rstrip(".")),
 )
 

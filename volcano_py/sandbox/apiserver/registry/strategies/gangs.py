@@ -1,4 +1,4 @@
-"""Workloads and PodGroups of scheduling.k8s.io/v1alpha2: fields behind feature gates, priority, validation."""
+"""Workloads and PodGroups of scheduling.k8s.io/v1alpha2: fields with feature gates, priority, validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GATED = {
     features.PREEMPTION: ("disruptionMode", "priorityClassName", "priority"),
     features.CLAIMS: ("resourceClaims",),
 }
-"""Fields of a PodGroup and of a template that are dropped while their gate is off."""
+"""Fields of a PodGroup and of a template that are dropped while their gate is disabled."""
 _MOST_TEMPLATES = 8
 _MOST_CLAIMS = 4
 _IMMUTABLE = (
@@ -91,7 +91,7 @@ def _group_update(new: Object, old: Object, request: Request) -> list[Cause]:
 
 
 def _template_causes(spec: Object, path: str) -> list[Cause]:
-    """What is wrong in the fields that a PodGroup and a template share."""
+    """The errors in the fields that a PodGroup and a template have in common."""
     out: list[Cause] = []
     policy, at = spec.get("schedulingPolicy") or {}, f"{path}.schedulingPolicy"
     chosen = [name for name in ("basic", "gang") if policy.get(name) is not None]

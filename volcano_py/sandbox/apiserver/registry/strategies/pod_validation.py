@@ -1,4 +1,4 @@
-"""What makes a pod spec invalid. Kubernetes: ValidatePodSpec, for the parts that a batch cluster uses."""
+"""Validation of pod specs. Kubernetes: ValidatePodSpec, for the parts that a batch cluster uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 def pod_spec_causes(spec: Object, path: str = "spec", restart_policies: tuple[str, ...] = ()) -> list[Cause]:
-    """Everything wrong with a defaulted pod spec."""
+    """The errors of a defaulted pod spec."""
     out: list[Cause] = []
     volumes = _volumes(spec.get("volumes") or [], f"{path}.volumes", out)
     containers = spec.get("containers") or []

@@ -1,4 +1,4 @@
-"""Pods: priority and tolerations on admission, quality of service, gates, what may change, graceful deletion."""
+"""Pods: priority and tolerations on admission, quality of service, gates, immutable fields, graceful deletion."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def default(pod: Object) -> None:
     default_pod_spec(spec)
 
 
-# --- admission plugins of the real server, for pods ------------------------------------------------------------------
+# --- admission plugins of kube-apiserver, for pods -------------------------------------------------------------------
 
 
 def resolve(api: Api, pod: Object, request: Request) -> None:
-    """Set priority, preemption policy and the default tolerations of a new pod; drop what a feature gate is off for."""
+    """Set priority, preemption policy and default tolerations of a new pod; drop fields of disabled feature gates."""
     if GENERIC_WORKLOAD not in api.features:
         pod["spec"].pop("schedulingGroup", None)
     _priority(api, pod, pod["spec"])
@@ -41,7 +41,7 @@ def resolve(api: Api, pod: Object, request: Request) -> None:
 
 
 def admit_update(api: Api, new: Object, old: Object, request: Request) -> None:
-    """Default tolerations come back, and what Priority has resolved stays."""
+    """On updates: restore the default tolerations, and keep the priority."""
     tolerate(new["spec"])
     for key in ("priority", "preemptionPolicy"):
         if key not in new["spec"] and key in old["spec"]:
@@ -49,7 +49,7 @@ def admit_update(api: Api, new: Object, old: Object, request: Request) -> None:
 
 
 def tolerate(spec: Object) -> None:
-    """Tolerate a node that is not ready or out of reach for five minutes, unless the pod has tolerations for that."""
+    """Tolerate a node that is not ready or unreachable for five minutes, unless the pod has such tolerations."""
     tolerations = spec.get("tolerations")
     not_ready = unreachable = False
     for toleration in tolerations or ():
@@ -219,7 +219,7 @@ def _tolerations(spec: Object, before: Object, causes: list[Cause]) -> None:
 
 
 def _frozen(spec: Object, gated: bool) -> Object:
-    """The spec without what may change."""
+    """The spec without its mutable fields."""
     out = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "tolerations", "schedulingGates")}
     for key in ("containers", "initContainers"):
         if out.get(key):
@@ -235,7 +235,7 @@ def _frozen(spec: Object, gated: bool) -> Object:
 
 
 def _only_narrows(spec: Object, before: Object) -> bool:
-    """A gated pod's node affinity may be added and narrowed."""
+    """The node affinity of a gated pod may be added and narrowed."""
     hard = "requiredDuringSchedulingIgnoredDuringExecution"
     old_terms = (((before.get("affinity") or {}).get("nodeAffinity") or {}).get(hard) or {}).get("nodeSelectorTerms")
     if not old_terms:
@@ -289,7 +289,7 @@ def validate_status(new: Object, old: Object, request: Request) -> list[Cause]:
 
 
 def grace(pod: Object, requested: int | None, request: Request) -> int:
-    """Seconds that a pod gets: nothing when it is finished or has no node."""
+    """The grace period in seconds: 0 for a pod that is finished or has no node."""
     spec, status = pod["spec"], pod.get("status") or {}
     seconds = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 30)
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):

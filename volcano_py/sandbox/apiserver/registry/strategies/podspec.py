@@ -1,4 +1,4 @@
-"""Defaults of pod specs, shared by pods and everything with a pod template. Kubernetes: core/v1 defaults."""
+"""Defaults of pod specs, for pods and all kinds with a pod template. Kubernetes: core/v1 defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Object = dict[str, Any]
 
 
 def default_pod_spec(spec: Object) -> None:
-    """Fill in what the server fills in, in place."""
+    """Set the server's defaults, in place."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -60,7 +60,7 @@ def default_container(container: Object) -> None:
 
 
 def _latest(image: str) -> bool:
-    """Whether an image names no fixed version."""
+    """Whether an image has no tag, or the tag latest."""
     if "@" in image:
         return False
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -86,7 +86,7 @@ _SOURCES_WITH_MODE = {"configMap": 420, "secret": 420, "downwardAPI": 420, "proj
 
 
 def default_volume(volume: Object) -> None:
-    if len(volume) == 1:  # only a name
+    if len(volume) == 1:  # a name and no source
         volume["emptyDir"] = {}
         return
     for source, mode in _SOURCES_WITH_MODE.items():

@@ -13,7 +13,7 @@ COMPUTED = "priority admission controller computed {} from the given PriorityCla
 
 
 class Resolved(NamedTuple):
-    """What a class means; `name` is that of the class, empty if there is none."""
+    """The effect of a class; `name` is that of the class, empty if there is none."""
 
     value: int
     policy: str
@@ -21,8 +21,8 @@ class Resolved(NamedTuple):
 
 
 def resolved(api: Api, resource: tuple[str, str], obj: Object, spec: Object) -> Resolved:
-    """The class that a spec names, else the global default. Raises StatusError for an unknown class, and for a priority
-    that is another than that of the class. `resource`: group and plural, for the message."""
+    """The class of a spec, else the global default. Raises StatusError for an unknown class, and for a priority
+    that differs from that of the class. `resource`: group and plural, for the message."""
     found = _class(api, resource, obj, spec.get("priorityClassName", ""))
     given = spec.get("priority")
     if given is not None and given != found.value:

@@ -60,7 +60,7 @@ def _quota(obj: Object, request: Request) -> list[Cause]:
 
 def _no_empty_limits(obj: Object, request: Request) -> None:
     if not obj["spec"].get("limits"):
-        obj["spec"]["limits"] = None  # an empty list does not survive storage
+        obj["spec"]["limits"] = None  # an empty list is not stored
 
 
 def _default_limits(obj: Object) -> None:
@@ -79,7 +79,7 @@ _UNDER_MIN = "min value {} is greater than default request value {}"
 _OVER_MAX = "default request value {} is greater than max value {}"
 _OVER_DEFAULT = "default request value {} is greater than default limit value {}"
 _ORDERED = (
-    # the field that is named, the smaller one, the larger one, whose value is shown, text
+    # the field of the error, the smaller one, the larger one, whose value is printed, text
     ("min", "min", "max", "min", "min value {} is greater than max value {}"),
     (
         "defaultRequest",
@@ -102,7 +102,7 @@ _ORDERED = (
 
 
 def _limits(obj: Object, request: Request) -> list[Cause]:
-    """Everything wrong with a LimitRange."""
+    """The errors of a LimitRange."""
     out: list[Cause] = []
     kinds: set[str] = set()
     for index, limit in enumerate((obj.get("spec") or {}).get("limits") or []):

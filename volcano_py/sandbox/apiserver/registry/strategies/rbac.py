@@ -1,4 +1,4 @@
-"""Roles and bindings as objects; what they allow is another module's business."""
+"""Roles and bindings as objects; `auth.rbac` evaluates them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _binding_update(new: Object, old: Object, request: Request) -> list[Cause]:
 
 def _no_empty_rules(obj: Object, request: Request) -> None:
     if not obj.get("rules"):
-        obj["rules"] = None  # an empty list does not survive storage
+        obj["rules"] = None  # an empty list is not stored
 
 
 _ROLE = Strategy(

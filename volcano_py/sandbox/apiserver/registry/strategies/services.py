@@ -35,7 +35,7 @@ def _default_service(obj: Object) -> None:
 
 
 class Allocator:
-    """Cluster IPs and node ports that are handed out in order."""
+    """Cluster IPs and node ports, allocated in order."""
 
     def __init__(self) -> None:
         self.next_ip = 10

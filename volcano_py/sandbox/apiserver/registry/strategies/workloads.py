@@ -191,7 +191,7 @@ def _daemon_set_create(obj: Object, request: Request) -> None:
 
 
 def _daemon_set_update(new: Object, old: Object, request: Request) -> None:
-    """The generation of the template is kept in an annotation."""
+    """The generation of the template is stored in an annotation."""
     number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
     if new["spec"].get("template") != old["spec"].get("template"):
         number += 1

@@ -1,6 +1,6 @@
-"""Writes enums.json: the values that fields of the built-in types may take, and their defaults, as OpenAPI lists them.
+"""Writes enums.json: the enumerated values and defaults of fields of the built-in types, as in OpenAPI.
 
-Go marks them in comments only (`+enum` on a type, `+default=` on a field), so this reads the sources:
+Go marks them only in comments (`+enum` on a type, `+default=` on a field), so this reads the sources:
 `python enums.py $(go env GOMODCACHE)/k8s.io/api@v0.36.1 > ../enums.json`.
 """
 
