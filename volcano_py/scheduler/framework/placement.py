@@ -108,6 +108,8 @@ class Placement(ClassViews):
             if not f.applies(task):
                 continue
             codes = self.codes(f, task)
+            if not codes.any():
+                continue
             hit = open_ & (codes != 0)
             rejected |= hit
             lost |= hit & with_code(f, codes, ABORTING)

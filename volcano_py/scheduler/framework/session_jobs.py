@@ -41,6 +41,10 @@ class SessionJobs(Mapping[str, SessionJob]):
             return self._active
         return [job for _, job in sorted(self._made.items())]
 
+    def uids(self) -> Set[str]:
+        """All UIDs, for many look-ups."""
+        return self._made.keys() | self._settled
+
     def __getitem__(self, uid: str) -> SessionJob:
         job = self.get(uid)
         if job is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
@@ -11,29 +11,47 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.task import Task
 
 
+class _Position(NamedTuple):
+    """What the order of a victim depends on."""
+
+    job: str
+    in_session: SessionJob | None
+    rank: tuple[Any, ...]
+    """The keys of its job."""
+    key: tuple[Any, ...]
+    """The keys of the task; the index in its job, its age and its UID follow."""
+    index: int | None
+    rest: tuple[float, str]
+
+    def before(self, other: _Position) -> bool:
+        """Whether the task would be placed first: `task_before` of the session."""
+        if self.key != other.key:
+            return self.key < other.key
+        if self.index != other.index and self.index is not None and other.index is not None:
+            return self.index < other.index
+        return self.rest < other.rest
+
+
 def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
     """A heap of victims: the one with the least loss is popped first.
 
     Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
     be served last. Between queues: the order of the plugins. Tasks whose job is not in the session come first.
-    A heap compares most elements repeatedly: sort keys are kept until a task of the session moves.
+    A heap compares most elements repeatedly: positions are kept until a task of the session moves.
     """
-    jobs, log = session.jobs, session.numbers.log
+    jobs, log, queues = session.jobs, session.numbers.log, session.queues
     mine = jobs.get(preemptor.job)
     ranks: dict[str, tuple[Any, ...]] = {}
-    task_keys: dict[str, tuple[Any, ...]] = {}
+    known: dict[str, _Position] = {}
     position = log.position
 
-    def rank(job: SessionJob) -> tuple[Any, ...]:
-        found = ranks.get(job.uid)
-        if found is None:
-            found = ranks[job.uid] = session.job_rank(job)
-        return found
-
-    def task_key(task: Task) -> tuple[Any, ...]:
-        found = task_keys.get(task.key)
-        if found is None:
-            found = task_keys[task.key] = session.task_key(task)
+    def learn(task: Task) -> _Position:
+        job = jobs.get(task.job)
+        rank = ranks.get(task.job)
+        if rank is None:
+            rank = ranks[task.job] = () if job is None else session.job_rank(job)
+        rest = (task.created, task.uid)
+        found = known[task.key] = _Position(task.job, job, rank, session.task_key(task), task.index, rest)
         return found
 
     def less(left: Task, right: Task) -> bool:
@@ -41,18 +59,16 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
         if log.position != position:  # a task has moved, and the keys are outdated
             position = log.position
             ranks.clear()
-            task_keys.clear()
-        if left.job == right.job:
-            return not session.task_before(left, right, task_key)
-        a, b = jobs.get(left.job), jobs.get(right.job)
-        if a is None or b is None:
-            if a is None and b is None:
-                return not session.task_before(left, right, task_key)
-            return a is None
-        if mine is None or a.queue == b.queue:
-            first, second = rank(a), rank(b)
-            return first > second if first != second else not session.task_before(left, right, task_key)
-        return session.victim_queue_before(session.queues[a.queue], session.queues[b.queue], session.queues[mine.queue])
+            known.clear()
+        a, b = known.get(left.key) or learn(left), known.get(right.key) or learn(right)
+        if a.job == b.job:
+            return not a.before(b)
+        one, other = a.in_session, b.in_session
+        if one is None or other is None:
+            return not a.before(b) if one is other else one is None
+        if mine is None or one.queue == other.queue:
+            return a.rank > b.rank if a.rank != b.rank else not a.before(b)
+        return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
 
     queue: PriorityQueue[Task] = PriorityQueue(less)
     for task in victims:

@@ -72,9 +72,10 @@ def free_capacity_for(
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
     """A lower bound of the victims on any node: the least lacking amount, in units of the largest pod."""
-    n = session.numbers
-    free = (n.idle + n.releasing - n.pipelined).max(axis=1, initial=0.0)
-    return max(1, _units(task.spec_class.vector(session.table) - free, session.largest_request))
+    n, request = session.numbers, task.spec_class.vector(session.table)
+    rows = np.flatnonzero(request)
+    free = (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]).max(axis=1, initial=0.0)
+    return max(1, _units(request[rows] - free, session.largest_request[rows]))
 
 
 def _fewest_on(session: Session, task: Task, node: int) -> int:

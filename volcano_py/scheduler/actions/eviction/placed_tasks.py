@@ -6,6 +6,7 @@ Volcano visits one node after another. After some hundred evictions, most nodes 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import PODS
+from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
@@ -38,27 +40,30 @@ class PlacedTasks:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        index, jobs, models = session.table.index, session.jobs, session.cluster.jobs
-        self._of_node: dict[int, NDArray[np.intp]] = {}
+        index, uids, models = session.table.index, session.jobs.uids(), session.cluster.jobs
+        self._of_node: dict[int, slice] = {}
+        """The tasks of each node, which follow one another."""
         found: list[Task] = []
         for name, here in session.cluster.on_node.items():
             if name in index:
-                tasks = [t for t in here.values() if t.job in jobs]
-                self._of_node[index[name]] = np.arange(len(found), len(found) + len(tasks))
-                found += tasks
+                start = len(found)
+                found += [t for t in here.values() if t.job in uids]
+                self._of_node[index[name]] = slice(start, len(found))
         self._queues: dict[str, int] = {}
         self._jobs: dict[str, int] = {}
-        queues, numbers = self._queues, self._jobs
-        self._slots = np.array([t.slot for t in found], dtype=np.intp)
-        self._preemptable = np.array([t.preemptable for t in found], dtype=bool)
-        self._best_effort = np.array([t.best_effort for t in found], dtype=bool)
-        self._queue = np.array([queues.setdefault(models[t.job].queue, len(queues)) for t in found], dtype=np.intp)
-        self._job = np.array([numbers.setdefault(t.job, len(numbers)) for t in found], dtype=np.intp)
-        vectors = [t.spec_class.vector(session.table) for t in found]
-        self._requests = np.array(vectors).T if vectors else np.zeros((len(session.table.rows), 0))
-        self._node = np.zeros(len(found), dtype=np.intp)
-        for node, here_ in self._of_node.items():
-            self._node[here_] = node
+        queues, numbers, count = self._queues, self._jobs, len(found)
+        self._slots = np.fromiter(map(attrgetter("slot"), found), np.intp, count)
+        self._preemptable = np.fromiter(map(attrgetter("preemptable"), found), np.bool_, count)
+        self._best_effort = np.fromiter(map(attrgetter("best_effort"), found), np.bool_, count)
+        self._job = np.fromiter((numbers.setdefault(t.job, len(numbers)) for t in found), np.intp, count)
+        of_job = [queues.setdefault(models[uid].queue, len(queues)) for uid in numbers]
+        self._queue = np.array(of_job, dtype=np.intp)[self._job]
+        classes: dict[SpecClass, int] = {}
+        of_class = np.fromiter((classes.setdefault(t.spec_class, len(classes)) for t in found), np.intp, count)
+        vectors = [c.vector(session.table) for c in classes]
+        self._requests = np.array(vectors).T[:, of_class] if vectors else np.zeros((len(session.table.rows), 0))
+        counts = [here.stop - here.start for here in self._of_node.values()]
+        self._node = np.repeat(np.array(list(self._of_node), dtype=np.intp), counts)
         self._freed: dict[Hashable, tuple[int, NDArray[np.float64]]] = {}
 
     def evictable(self, select: Select, statuses: tuple[int, ...]) -> Bools:
@@ -109,6 +114,6 @@ class PlacedTasks:
             for node in map(int, log.since(kept[0])):
                 here = self._of_node.get(node)
                 if here is not None:
-                    freed[:, node] = self._requests[:, here[permitted.among(self, here)]].sum(axis=1)
+                    freed[:, node] = self._requests[:, here][:, permitted.among(self, here)].sum(axis=1)
         self._freed[key] = (log.position, freed)
         return freed
