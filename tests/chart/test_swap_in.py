@@ -25,6 +25,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "migration.md").read_text()
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 COUNT = 100
 LONG_AGO = "2026-01-01T00:00:00.000000Z"
 LEFT_BY_VOLCANO: Manifest = {
@@ -116,8 +117,12 @@ def _informer(client: Client, rt: ResourceType, seen: list[str], updated: Any, k
 
 
 async def _running(at: Cluster) -> bool:
-    found = (await at.api.ok("GET", JOBS))["items"]
-    return sum(1 for one in found if one.get("status", {}).get("state", {}).get("phase") == "Running") == COUNT
+    """All Jobs run, and so do their PodGroups, whose status the scheduler writes a little later."""
+    jobs = (await at.api.ok("GET", JOBS))["items"]
+    groups = (await at.api.ok("GET", PODGROUPS))["items"]
+    phases = [((one.get("status") or {}).get("state") or {}).get("phase") for one in jobs]
+    phases += [(one.get("status") or {}).get("phase") for one in groups]
+    return phases.count("Running") == 2 * COUNT
 
 
 async def _as_volcano_leaves_them(at: Cluster) -> None:
