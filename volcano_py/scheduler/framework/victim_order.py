@@ -19,16 +19,17 @@ class _Position(NamedTuple):
     rank: tuple[Any, ...]
     """The keys of its job."""
     key: tuple[Any, ...]
-    """The keys of the task; the index in its job, its age and its UID follow."""
-    index: int | None
+    """The keys of the task; its number, its age and its UID follow."""
+    number: int | None
+    """Its index in the job."""
     rest: tuple[float, str]
 
     def before(self, other: _Position) -> bool:
         """Whether the task would be placed first: `task_before` of the session."""
         if self.key != other.key:
             return self.key < other.key
-        if self.index != other.index and self.index is not None and other.index is not None:
-            return self.index < other.index
+        if self.number != other.number and self.number is not None and other.number is not None:
+            return self.number < other.number
         return self.rest < other.rest
 
 
