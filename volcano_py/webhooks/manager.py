@@ -33,7 +33,7 @@ from volcano_py.kube.informer import Informer
 from volcano_py.kube.remedies import remedy
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
-from volcano_py.webhooks import keeping, registration, server
+from volcano_py.webhooks import certificate_secret, registration, server
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
 from volcano_py.webhooks.options import Options, warnings_about
@@ -212,23 +212,23 @@ async def _certificate(client: Client, options: Options) -> ServerCertificate:
             secret = await client.get(SECRET, name, namespace)
         except NotFound:
             secret = None
-        kept = keeping.read(secret.get("data") or {}) if secret else None
-        wanted = keeping.renewed(kept, options.hosts, time.time())
-        if wanted is None:
-            assert kept is not None
-            return kept.served()
+        stored = certificate_secret.read(secret.get("data") or {}) if secret else None
+        renewed = certificate_secret.renewed(stored, options.hosts, time.time())
+        if renewed is None:
+            assert stored is not None
+            return stored.served()
         manifest = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": name, "namespace": namespace},
-            "data": wanted.data(),
+            "data": renewed.data(),
         }
         try:
             if secret is None:
                 await client.create(SECRET, manifest)
             else:
-                await client.update(SECRET, {**secret, "data": {**(secret.get("data") or {}), **wanted.data()}})
+                await client.update(SECRET, {**secret, "data": {**(secret.get("data") or {}), **renewed.data()}})
         except (AlreadyExists, Conflict):
             continue  # another replica wrote the Secret first: use its certificate
         log.info("wrote a new certificate to the Secret %s/%s", namespace, name)
-        return wanted.served()
+        return renewed.served()

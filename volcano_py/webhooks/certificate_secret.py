@@ -24,7 +24,7 @@ _AUTHORITY, _BUNDLE, _CERTIFICATE, _KEY = "ca.key", "ca.crt", "tls.crt", "tls.ke
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCertificate:
     """PEM texts: the CAs that clients trust (newest first), and the serving certificate."""
 
     bundle: bytes
@@ -41,39 +41,41 @@ class Kept:
         return ServerCertificate(self.bundle, self.certificate, self.key)
 
 
-def read(data: Mapping[str, Any]) -> Kept | None:
+def read(data: Mapping[str, Any]) -> StoredCertificate | None:
     """The content of a Secret; None if a part is missing or invalid."""
     try:
         texts = {name: base64.b64decode(data[name]) for name in (_BUNDLE, _AUTHORITY, _CERTIFICATE, _KEY)}
-        kept = Kept(texts[_BUNDLE], texts[_AUTHORITY], texts[_CERTIFICATE], texts[_KEY])
-        x509.load_pem_x509_certificates(kept.bundle)
-        x509.load_pem_x509_certificate(kept.certificate)
-        kept.served().context()
+        stored = StoredCertificate(texts[_BUNDLE], texts[_AUTHORITY], texts[_CERTIFICATE], texts[_KEY])
+        x509.load_pem_x509_certificates(stored.bundle)
+        x509.load_pem_x509_certificate(stored.certificate)
+        stored.served().context()
     except (KeyError, TypeError, binascii.Error, ValueError, OSError):
         return None
-    return kept
+    return stored
 
 
-def renewed(kept: Kept | None, hosts: Sequence[str], now: float) -> Kept | None:
+def renewed(stored: StoredCertificate | None, hosts: Sequence[str], now: float) -> StoredCertificate | None:
     """The new content of the Secret; None if the stored certificate is valid. `now`: seconds since the epoch."""
     moment = datetime.fromtimestamp(now, UTC)
     authority: Authority | None = None
     older = b""
-    if kept is not None:
-        newest, *others = x509.load_pem_x509_certificates(kept.bundle)
+    if stored is not None:
+        newest, *others = x509.load_pem_x509_certificates(stored.bundle)
         if moment < newest.not_valid_after_utc - 2 * LIFETIME:
-            authority = Authority(_pem(newest), kept.authority_key)
-        still = [one for one in ([] if authority else [newest]) + others if moment < one.not_valid_after_utc]
-        older = b"".join(_pem(one) for one in still)
-        certificate = x509.load_pem_x509_certificate(kept.certificate)
-        if authority is not None and _good(certificate, newest, hosts, moment):
+            authority = Authority(_pem(newest), stored.authority_key)
+        unexpired = [one for one in ([] if authority else [newest]) + others if moment < one.not_valid_after_utc]
+        older = b"".join(_pem(one) for one in unexpired)
+        certificate = x509.load_pem_x509_certificate(stored.certificate)
+        if authority is not None and _is_valid(certificate, newest, hosts, moment):
             return None
     authority = authority or new_authority(AUTHORITY_LIFETIME)
-    made = make(tuple(hosts), authority, LIFETIME)
-    return Kept(authority.certificate + older, authority.key, made.certificate, made.key)
+    created = make(tuple(hosts), authority, LIFETIME)
+    return StoredCertificate(authority.certificate + older, authority.key, created.certificate, created.key)
 
 
-def _good(certificate: x509.Certificate, authority: x509.Certificate, hosts: Sequence[str], moment: datetime) -> bool:
+def _is_valid(
+    certificate: x509.Certificate, authority: x509.Certificate, hosts: Sequence[str], moment: datetime
+) -> bool:
     """Signed by the newest CA, for all hosts, and not in the last third of its lifetime."""
     if certificate.issuer != authority.subject or set(hosts) - _hosts(certificate):
         return False
