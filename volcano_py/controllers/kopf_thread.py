@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import aiohttp
 
 from volcano_py.api.kinds import ResourceType
-from volcano_py.controllers.kopf_answers import CheckedResponse
+from volcano_py.controllers.kopf_responses import CheckedResponse
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.watch import INACTIVITY
 
