@@ -50,8 +50,8 @@ from volcano_py.scheduler.pods.live import LiveProfiles
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
-from volcano_py.scheduler.remote.errands import Errands
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
+from volcano_py.scheduler.remote.plugin_requests import PluginRequests
 from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.reporting import Reporter
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
@@ -115,8 +115,8 @@ class Scheduler:
             self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
             self.cache.follower = self.profiles
             live = self.profiles
-            self.errands = Errands(lambda: live.scheduler.reads, live.object_changed, live.answered)
-            live.errand, live.replay_objects = self.errands.carry, self.errands.replay
+            self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
+            live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle)
 
@@ -159,7 +159,7 @@ class Scheduler:
             parts["cycles"] = self.cycle_loop.run(*synced)
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
-                parts["profile plugins"] = self.errands.run(client)
+                parts["profile plugins"] = self.plugin_requests.run(client)
             if self.shadow is not None:
                 parts["shadow"] = self.shadow.run()
             parts["extenders"] = self.extenders.run()

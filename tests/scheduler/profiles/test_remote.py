@@ -1,4 +1,4 @@
-"""The plugin Remote over real HTTP: answers, failures of every kind at every point, and the example's server."""
+"""The plugin Remote over real HTTP: responses, failures of every kind at every point, and the example's server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests import waiting
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.decisions import Ask, Bind, Decision
-from volcano_py.scheduler.remote.errands import Errands
+from volcano_py.scheduler.remote.plugin_requests import PluginRequests
 
 POINTS = ["preEnqueue", "preFilter", "filter", "score", "reserve", "permit", "preBind", "bind"]
 ALL = [*POINTS, "postFilter", "unreserve", "postBind"]
@@ -27,17 +27,17 @@ Reply = Callable[[dict[str, Any]], Any]
 
 
 class Server:
-    """Answers as a test says: a value is JSON, a Response is itself."""
+    """Responds as a test sets: a value is JSON, a Response is itself."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.called: list[str] = []
         self.replies: dict[str, Reply] = {}
         self.url = ""
         self.never = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         question = await request.json()
-        self.asked.append(f"{question['point']} {question['pod']['metadata']['name']}")
+        self.called.append(f"{question['point']} {question['pod']['metadata']['name']}")
         bad = question["pod"]["metadata"]["name"].startswith("bad")
         reply = self.replies.get(question["point"], lambda q: scores(q)) if bad else scores
         found = reply(question)
@@ -54,34 +54,34 @@ def scores(question: dict[str, Any]) -> Any:
 
 
 class Driver:
-    """Carries out what the scheduler decides, with real calls."""
+    """Executes the scheduler's decisions, with real calls."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self.open = 0
-        self.errands = Errands(frozenset, lambda old, new: None, self._answered)
+        self.requests = PluginRequests(frozenset, lambda old, new: None, self._answered)
 
     def _answered(self, number: str, answer: Answer) -> None:
         self.open -= 1
-        self.carry(self.trial.scheduler.answered(number, answer, self.trial.now))
+        self.send(self.trial.scheduler.answered(number, answer, self.trial.now))
 
-    def carry(self, decisions: list[Decision]) -> None:
-        self.trial.said += decisions
+    def send(self, decisions: list[Decision]) -> None:
+        self.trial.decided += decisions
         for d in decisions:
             if isinstance(d, Ask):
                 self.open += bool(d.number)
-                self.errands.carry(d)
+                self.requests.send(d)
             elif isinstance(d, Bind):
-                self.carry(self.trial.bind([d]))
+                self.send(self.trial.bind([d]))
 
     def step(self) -> bool:
         while (found := self.trial.scheduler.attempt(self.trial.now)) is not None:
-            self.carry(found)
+            self.send(found)
         return not self.open
 
     async def rest(self) -> None:
-        """Until nothing is under way."""
-        await waiting.until(self._resting, "questions stay open")
+        """Wait until nothing is in flight."""
+        await waiting.until(self._resting, "calls have no response")
 
     async def _resting(self) -> bool:
         return self.step()
@@ -109,7 +109,7 @@ async def remote(arguments: dict[str, Any] | None = None) -> AsyncIterator[tuple
     trial.node("n2")
     driver = Driver(trial)
     client: Any = None
-    task = asyncio.create_task(driver.errands.run(client))
+    task = asyncio.create_task(driver.requests.run(client))
     await asyncio.sleep(0)
     try:
         yield server, driver, trial
@@ -120,12 +120,12 @@ async def remote(arguments: dict[str, Any] | None = None) -> AsyncIterator[tuple
         await runner.cleanup()
 
 
-async def test_each_point_is_asked_once() -> None:
+async def test_each_point_is_called_once() -> None:
     async with remote() as (server, driver, t):
         t.pod("a")
         await driver.rest()
-        await waiting.until(lambda: _true("postBind a" in server.asked), "postBind is not called")
-        assert server.asked == [f"{p} a" for p in [*POINTS, "postBind"]]
+        await waiting.until(lambda: _true("postBind a" in server.called), "postBind is not called")
+        assert server.called == [f"{p} a" for p in [*POINTS, "postBind"]]
         assert t.places().keys() == {"a"}
         t.check()
 
@@ -154,7 +154,7 @@ LIES: dict[str, Reply] = {
 
 
 def limit_of(reply: Reply) -> dict[str, Any]:
-    """A short limit for the reply that never comes."""
+    """A short limit for the missing response."""
     return {"timeout": "300ms"} if reply is FAULTS["hang"] else {}
 
 
@@ -177,7 +177,7 @@ async def test_a_fault_is_an_error_for_the_pod_and_others_go_on(point: str, repl
         assert 'plugin "Remote/x"' in t.messages()["bad"]
         t.check()
         if point in ("reserve", "permit", "preBind", "bind"):
-            await waiting.until(lambda: _true("unreserve bad" in server.asked), "the reservation is not given up")
+            await waiting.until(lambda: _true("unreserve bad" in server.called), "the reservation is not undone")
 
 
 @pytest.mark.parametrize("reply", [*FAULTS.values(), lambda q: {"victims": ["default/missing"], "nominatedNode": "n1"}])
@@ -201,13 +201,13 @@ async def test_faults_of_notices_change_nothing(point: str) -> None:
         )
         t.pod("bad")
         await driver.rest()
-        await waiting.until(lambda: _true(f"{point} bad" in server.asked), "it is not called")
+        await waiting.until(lambda: _true(f"{point} bad" in server.called), "it is not called")
         assert t.places().keys() == ({"bad"} if point == "postBind" else set())
         t.check()
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_an_ignorable_program_that_fails_abstains(point: str) -> None:
+async def test_a_failing_ignorable_program_abstains(point: str) -> None:
     async with remote({"ignorable": True}) as (server, driver, t):
         server.replies[point] = FAULTS["500"]
         t.pod("bad")
@@ -216,7 +216,7 @@ async def test_an_ignorable_program_that_fails_abstains(point: str) -> None:
         t.check()
 
 
-async def test_answers_decide() -> None:
+async def test_responses_decide() -> None:
     async with remote() as (server, driver, t):
         server.replies["filter"] = lambda q: {
             "refused": {"n1": {"code": "Unschedulable", "reasons": ["node(s) were late"]}}
@@ -229,7 +229,7 @@ async def test_answers_decide() -> None:
         t.pod("bad-3", cpu=1)
         await driver.rest()
         assert [w.pod.name for w in t.scheduler.waiting_pods()] == ["bad-3"]
-        driver.carry(t.tick(5))
+        driver.send(t.tick(5))
         assert t.messages()["bad-3"].startswith("rejected due to timeout")
         t.check()
 
@@ -242,14 +242,14 @@ async def test_victims_of_the_program_are_evicted() -> None:
         t.node("n2", cpu=1)
         t.pod("bad", cpu=3)
         await driver.rest()
-        assert any(type(d).__name__ == "Evict" and d.pod.name == "good" for d in t.said)
+        assert any(type(d).__name__ == "Evict" and d.pod.name == "good" for d in t.decided)
 
 
-async def test_only_pods_with_managed_resources_are_asked_about() -> None:
+async def test_calls_are_sent_only_for_managed_resources() -> None:
     async with remote({"managedResources": ["example.com/x"]}) as (server, driver, t):
         t.pod("a")
         await driver.rest()
-        assert (server.asked, t.places().keys()) == ([], {"a"})
+        assert (server.called, t.places().keys()) == ([], {"a"})
 
 
 async def test_the_example_spreads_an_app() -> None:
@@ -264,9 +264,9 @@ async def test_the_example_spreads_an_app() -> None:
         server.replies = {p: (lambda q, p=p: json.loads(json.dumps(example.answer(p, q)))) for p in ALL}
         for i in range(5):
             t.pod(f"bad-{i}", labels={"app": "web"})
-        for _ in range(12):  # what two pods saw at once is settled at Reserve, and tried again
+        for _ in range(12):  # conflicts of two pods are resolved at Reserve, and retried
             await driver.rest()
-            driver.carry(t.tick())
+            driver.send(t.tick())
         assert sorted(t.places().values()) == ["n1", "n1", "n2", "n2"]
         assert "2 node(s) had 2 pods of the app" in "".join(t.messages().values())
         t.check()

@@ -62,8 +62,8 @@ class LiveProfiles:
     def __init__(
         self, file: ProfilesFile, cache: Cache, handle: DispatcherHandle, send: Emit, registry: CollectorRegistry
     ) -> None:
-        self.errand: Callable[[Ask | Patch], None] = lambda errand: None
-        """Carries what plugins ask of others, see `remote.errands`."""
+        self.send_request: Callable[[Ask | Patch], None] = lambda request: None
+        """Sends requests of plugins, see `remote.plugin_requests`."""
         self.replay_objects: Callable[[], None] = lambda: None
         """Reports all objects that plugins read to `object_changed`."""
         self._file = file
@@ -84,7 +84,7 @@ class LiveProfiles:
         """The schedulerNames of the profiles."""
         return self._file.names
 
-    # ---- errands of plugins -----------------------------------------------------------------------------
+    # ---- requests of plugins ----------------------------------------------------------------------------
 
     def object_changed(self, old: Any, new: Any) -> None:
         """An object of a kind that a plugin reads."""
@@ -217,7 +217,7 @@ class LiveProfiles:
                     self._tried(pod, begun)
                     self._report(ERROR if reason == SCHEDULER_ERROR else UNSCHEDULABLE, pod, begun)
                 case Ask() | Patch():
-                    self.errand(decision)
+                    self.send_request(decision)
         victims = sum(isinstance(d, Evict) for d in decisions)
         if victims:
             self.metrics.preempted(victims)

@@ -35,7 +35,7 @@ _PAUSE = 1.0
 _MOST_ATTEMPTS = 60
 
 
-class Errands:
+class PluginRequests:
     """`reads` returns the kinds that plugins read now. `changed` receives (kind, old, new) of their objects, and
     `answered` the result of a call."""
 
@@ -85,9 +85,9 @@ class Errands:
             for found in list(informer.store.values()):
                 self._changed(None, found)
 
-    def carry(self, errand: Ask | Patch) -> None:
+    def send(self, request: Ask | Patch) -> None:
         """Send a call, or write a patch."""
-        work = self._patch(errand) if isinstance(errand, Patch) else self._call(errand)
+        work = self._patch(request) if isinstance(request, Patch) else self._call(request)
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
