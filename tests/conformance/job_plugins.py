@@ -1,4 +1,4 @@
-"""Job plugins: what each makes of a pod, and which objects it makes and takes away beside the pods."""
+"""Job plugins: their changes of a pod, and the objects that they create and delete in addition to the pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
             label = f"{path.stem}: {case['id']} {case['operation']}"
             ask = _OPERATIONS.get(case["operation"])
             if ask is None:
-                yield Outcome(AREA, label, UNBUILDABLE, f"{case['operation']} is none of ours: the hooks show it")
+                yield Outcome(AREA, label, UNBUILDABLE, f"{case['operation']} has no counterpart: the hooks cover it")
                 continue
             wrong = ask(path.stem, case)
             kind = UNBUILDABLE if wrong == _NO_INDEX else FAIL if wrong else PASS
@@ -38,7 +38,7 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
 
 
 def _arguments(case: Data) -> list[str]:
-    """The raw arguments; where only what was read from them is recorded, arguments that say so."""
+    """The raw arguments; if only the parsed ones are recorded, arguments with these values."""
     for key, value in case["plugin"].items():
         if key.endswith("rguments"):
             return list(value or ())
@@ -67,20 +67,20 @@ def _task(job: Job, pod: Data) -> Task:
     return next((t for t in job.spec.tasks or () if t.name in (role, named)), Task(name=role or named))
 
 
-_NO_INDEX = "the pod has no index, or no job; ours are made from a job, with their index"
+_NO_INDEX = "the pod has no index, or no job; here pods are created from a job, with their index"
 
 
 def _index(pod: Data) -> int | None:
     meta = pod["metadata"]
-    told = (meta.get("labels") or {}).get("volcano.sh/task-index") or meta["name"].rpartition("-")[2]
-    return int(told) if told.isdigit() else None
+    number = (meta.get("labels") or {}).get("volcano.sh/task-index") or meta["name"].rpartition("-")[2]
+    return int(number) if number.isdigit() else None
 
 
 _SCRIPT_FACTS = re.compile(r"[a-z][a-z0-9.-]+-0\.[a-z0-9.-]+|\b\d{3,}\b")
 
 
 def _canonical(value: Any) -> Any:
-    """Without what is empty; texts that are JSON as their values."""
+    """Without empty values; texts that are JSON as their values."""
     if isinstance(value, dict):
         kept = {k: _canonical(v) for k, v in value.items()}
         return {k: v for k, v in kept.items() if v not in (None, {}, [], "")}
@@ -89,24 +89,24 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("{"):
         return json.loads(value)
     if isinstance(value, str) and "\n" in value and "sleep" in value:
-        return sorted({*_SCRIPT_FACTS.findall(value)})  # a script in own words: for whom it waits, and how long
+        return sorted({*_SCRIPT_FACTS.findall(value)})  # only the facts of a script: what it waits for, and how long
     return value
 
 
 def _job_hook(plugin: str, case: Data, deletes: bool) -> str:
-    """What a job's start or end makes of the objects beside it, and of its status."""
+    """The changes of other objects and of the status when a job starts or ends."""
     job = _job(case)
     job.spec.plugins = {plugin: _arguments(case)}
     if plugin == "hcclrank" and not deletes:
-        registry()[plugin](_arguments(case))  # the recorded call is the plugin's alone, which notes nothing
+        registry()[plugin](_arguments(case))  # the recorded call is only the plugin's, which records nothing
         return ""
     noted = job.status.controlled_resources or {}
     first = deletes or f"plugin-{plugin}" not in noted
     instructions = (on_job_delete if deletes else on_job_add)(job, job.status) if first else []
     wanted = ((case.get("after") or {}).get("job") or case["input"]["job"]).get("status") or {}
-    told = to_manifest(job).get("status") or {}
-    if (told.get("controlledResources") or {}) != (wanted.get("controlledResources") or {}):
-        return f"noted {told.get('controlledResources')}, expected {wanted.get('controlledResources')}"
+    status = to_manifest(job).get("status") or {}
+    if (status.get("controlledResources") or {}) != (wanted.get("controlledResources") or {}):
+        return f"noted {status.get('controlledResources')}, expected {wanted.get('controlledResources')}"
     got = [_written(i) for i in instructions]
     expected = [_recorded(w) for w in case.get("writes") or () if w["verb"] not in ("get", "list")]
     return _compared(got, expected)
@@ -122,12 +122,12 @@ def _written(instruction: Any) -> Data:
 
 
 def _recorded(write: Data) -> Data:
-    told = {"verb": write["verb"], "resource": write["resource"], "name": write.get("name")}
+    found = {"verb": write["verb"], "resource": write["resource"], "name": write.get("name")}
     body = write.get("object") or write.get("body")
     if body is not None:
-        told["name"] = body["metadata"]["name"]
-        told["body"] = {k: v for k, v in body.items() if k in ("data", "spec")}
-    return told
+        found["name"] = body["metadata"]["name"]
+        found["body"] = {k: v for k, v in body.items() if k in ("data", "spec")}
+    return found
 
 
 def _compared(got: list[Data], expected: list[Data]) -> str:
@@ -145,7 +145,7 @@ def _compared(got: list[Data], expected: list[Data]) -> str:
 
 
 def _body(write: Data) -> Any:
-    """The written content; keys that are made anew every time only by their names."""
+    """The written content; of keys that are generated again every time only their names."""
     body = _canonical(write.get("body"))
     if write["resource"] == "secrets" and body:
         data = body.get("data") or {}

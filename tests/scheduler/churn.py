@@ -1,9 +1,9 @@
-"""200 cycles of a cluster in which jobs come and go, nodes fail, and the evicted come back; prints each cycle's plan.
+"""200 cycles of a cluster in which jobs come and go, nodes fail, and evicted pods are recreated; prints all plans.
 
     python -m tests.scheduler.churn --seed 7 --cycles 200 [--shuffle 3] [--restart 100]
 
-Every line is one cycle's plan as JSON. `--shuffle` puts the first objects in another order; `--restart` throws the
-scheduler away before that cycle and starts another one on the objects as they are then.
+Every line is one cycle's plan as JSON. `--shuffle` puts the first objects in another order; `--restart` discards the
+scheduler before that cycle and starts another one with the objects as they are then.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def node(name: str, random: Random) -> Manifest:
 
 
 def first_objects(random: Random) -> list[Manifest]:
-    """What is there before the first cycle."""
+    """The objects before the first cycle."""
     found = [node(f"n{i}", random) for i in range(12)]
     found += [
         {"kind": "Queue", "metadata": {"name": q}, "spec": {"weight": i + 1}, "status": {"state": "Open"}}
@@ -103,7 +103,7 @@ def pod(job: str, i: int, created: str, priority: str, requests: Manifest, anti:
 
 
 def disturb(simulation: Simulation, random: Random, cycle: int) -> None:
-    """What happens to the cluster between two cycles, besides what the scheduler did."""
+    """The changes of the cluster between two cycles, in addition to those of the scheduler."""
     jobs = sorted(key for kind, key in simulation.objects if kind == "PodGroup")
     if len(jobs) < 30:
         for n in range(random.randint(0, 2)):
@@ -126,17 +126,17 @@ def finish(simulation: Simulation, group: str) -> None:
 
 
 def fail(simulation: Simulation, name: str) -> None:
-    """A node goes, and its pods with it; they come back as new ones."""
+    """Delete a node and its pods; the pods are recreated."""
     simulation.drop("Node", name)
     here = [
         (key, o) for (kind, key), o in simulation.objects.items() if kind == "Pod" and o["spec"].get("nodeName") == name
     ]
     for key, manifest in sorted(here, key=lambda each: each[0]):
         simulation.drop("Pod", key)
-        come_back(simulation, manifest)
+        recreate(simulation, manifest)
 
 
-def come_back(simulation: Simulation, manifest: Manifest) -> None:
+def recreate(simulation: Simulation, manifest: Manifest) -> None:
     new = deepcopy(manifest)
     new["spec"].pop("nodeName", None)
     new["metadata"]["uid"] += "+"
@@ -177,7 +177,7 @@ def plans(
         evicted = [simulation.objects["Pod", f"{o.namespace}/{o.name}"] for o in emitted if isinstance(o, plan.Evict)]
         simulation.react(emitted)
         for manifest in evicted:
-            come_back(simulation, manifest)
+            recreate(simulation, manifest)
         disturb(simulation, random, cycle)
 
 

@@ -1,6 +1,6 @@
-"""Input that contradicts itself, or is made to do harm: each has a defined, bounded outcome, and the rest goes on.
+"""Contradictory or malicious input: each has a defined, bounded outcome, and everything else is scheduled.
 
-Bounds are counted in work done and in what was written, never in seconds.
+Bounds are counted in work and writes, never in seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALLOCATE = [["priority", "gang", "conformance"], ["predicates", "proportion", "n
 PREEMPT = [["priority", "gang", "conformance"], ["predicates", "nodeorder"]]
 YEAR = 365 * 24 * 3600.0
 GOOD = {"pods": 1, "phase": "Inqueue", "each": {"cpu": 1}}
-"""A job that nothing is wrong with."""
+"""A valid job."""
 
 # ---- contradictory affinities ---------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ CONTRADICTIONS: dict[str, tuple[Manifest, str]] = {
         },
         "node(s) didn't match pod affinity rules",
     ),
-    "a number that is none": (
+    "an invalid number": (
         {
             "affinity": {
                 "nodeAffinity": {
@@ -66,7 +66,7 @@ CONTRADICTIONS: dict[str, tuple[Manifest, str]] = {
 
 @pytest.mark.parametrize("which", CONTRADICTIONS)
 @pytest.mark.parametrize("actions", ["allocate, preempt", "allocate, gangpreempt", "allocate, backfill"])
-def test_contradictory_affinities_wait_with_a_reason_and_cost_nobody_his_place(which: str, actions: str) -> None:
+def test_contradictory_affinities_are_reported_and_affect_no_other_pod(which: str, actions: str) -> None:
     spec, reason = CONTRADICTIONS[which]
     scenario = {
         "nodes": {"a": {"cpu": 2, "labels": {"zone": "a"}}, "b": {"cpu": 1, "labels": {"zone": "b"}}},
@@ -80,16 +80,16 @@ def test_contradictory_affinities_wait_with_a_reason_and_cost_nobody_his_place(w
     trial = Trial(scenario, PREEMPT, actions)
     trial.cycle()
     assert trial.bound == {"good-0"} and not trial.evicted
-    assert reason in trial.reason("bad-0") and len(trial.told("bad")) == 1
+    assert reason in trial.reason("bad-0") and len(trial.messages("bad")) == 1
     trial.cycle()
-    assert not trial.told("bad") and not trial.evicted, "what has been said is not said again"
+    assert not trial.messages("bad") and not trial.evicted, "reports are not repeated"
 
 
 # ---- HyperNodes -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("partial", "bound"), [(True, {"near-0", "good-0"}), (False, {"good-0"})])
-def test_a_cycle_of_hyper_nodes_is_told_once_and_harms_no_other(partial: bool, bound: set[str]) -> None:
+def test_a_cycle_of_hyper_nodes_is_reported_once_and_affects_no_other(partial: bool, bound: set[str]) -> None:
     scenario = {
         "nodes": {"n1": {"cpu": 1}, "n2": {"cpu": 1}},
         "hyperNodes": {
@@ -103,9 +103,9 @@ def test_a_cycle_of_hyper_nodes_is_told_once_and_harms_no_other(partial: bool, b
     trial = Trial(scenario, plugins, deviations={"partial-topology": partial})
     trial.cycle()
     assert trial.bound == bound
-    assert trial.told("y") == ["cyclic dependency detected: HyperNode x is already in the ancestor chain of y"]
+    assert trial.messages("y") == ["cyclic dependency detected: HyperNode x is already in the ancestor chain of y"]
     trial.cycle()
-    assert trial.told("y") == []
+    assert trial.messages("y") == []
 
 
 # ---- disruption budgets ---------------------------------------------------------------------------------------
@@ -120,17 +120,15 @@ def test_a_cycle_of_hyper_nodes_is_told_once_and_harms_no_other(partial: bool, b
         ({"maxUnavailable": "200%"}, 1, {"old-0"}),
     ],
 )
-def test_budgets_out_of_range_are_what_their_controller_made_of_them(
-    spec: Manifest, allowed: int, evicted: set[str]
-) -> None:
-    """The scheduler reads `status.disruptionsAllowed`; what is below 0 is no more than 0."""
+def test_budgets_out_of_range_have_the_limit_of_their_status(spec: Manifest, allowed: int, evicted: set[str]) -> None:
+    """The scheduler reads `status.disruptionsAllowed`; values below 0 count as 0."""
     budget = {
         "kind": "PodDisruptionBudget",
         "metadata": {"name": "b", "namespace": "default"},
         "spec": {**spec, "selector": {"matchLabels": {"app": "x"}}},
         "status": {"disruptionsAllowed": allowed},
     }
-    trial = Trial(kept_by(budget), BUDGETS, "allocate, preempt")
+    trial = Trial(scenario_with_budget(budget), BUDGETS, "allocate, preempt")
     trial.cycle()
     assert trial.evicted == evicted
 
@@ -138,8 +136,8 @@ def test_budgets_out_of_range_are_what_their_controller_made_of_them(
 BUDGETS = [["priority", "pdb"], ["gang", "predicates", "nodeorder"]]
 
 
-def kept_by(budget: Manifest) -> Manifest:
-    """A pod that a more important one could take the place of, and a budget."""
+def scenario_with_budget(budget: Manifest) -> Manifest:
+    """A scenario with a pod that a more important one could preempt, and a budget."""
     return {
         "nodes": {"n1": {"cpu": 1}},
         "priorities": {"high": 100, "low": 1},
@@ -156,14 +154,14 @@ def kept_by(budget: Manifest) -> Manifest:
     }
 
 
-def test_a_budget_for_nobody_knows_whom_spares_nobody_and_stops_nothing() -> None:
+def test_a_budget_with_an_invalid_selector_protects_no_pod() -> None:
     budget = {
         "kind": "PodDisruptionBudget",
         "metadata": {"name": "b", "namespace": "default"},
         "spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "Is", "values": ["x"]}]}},
         "status": {"disruptionsAllowed": 0},
     }
-    trial = Trial(kept_by(budget), BUDGETS, "allocate, preempt")
+    trial = Trial(scenario_with_budget(budget), BUDGETS, "allocate, preempt")
     trial.cycle()
     assert trial.evicted == {"old-0"} and not trial.report.faults
 
@@ -172,7 +170,8 @@ def test_a_budget_for_nobody_knows_whom_spares_nobody_and_stops_nothing() -> Non
 
 
 def test_priorities_at_the_ends_of_int32() -> None:
-    """Neither a difference nor a sign change leaves the range: the highest goes first, and takes the lowest's place."""
+    """Neither a difference nor a sign change leaves the range: the highest priority is served first, and preempts the
+    lowest."""
     ends = {"top": 2**31 - 1, "mid": 0, "bottom": -(2**31)}
     jobs: Manifest = {name: {"phase": "Inqueue", "priority": name, "each": {"cpu": 1}} for name in ends}
     trial = Trial({"nodes": {"n1": {"cpu": 2}}, "priorities": ends, "jobs": jobs}, PREEMPT)
@@ -194,7 +193,7 @@ FAIR = [["priority", "gang"], [{"drf": {"enableHierarchy": True}}, "predicates",
 
 @pytest.mark.parametrize("plugins", [HIERARCHY, ALLOCATE], ids=["capacity", "proportion"])
 def test_a_queue_with_ten_thousand_children(plugins: list[list[Any]]) -> None:
-    """Jobs of two of them are bound, each within its queue's limit."""
+    """Jobs of two of the queues are bound, each within its queue's limit."""
     queues: Manifest = {"root": {}, "parent": {"parent": "root"}}
     queues |= {f"q{i}": {"parent": "parent", "capability": {"cpu": 1}} for i in range(10_000)}
     jobs = {name: {**GOOD, "min": 1, "pods": 2, "queue": name} for name in ("q0", "q9999")}
@@ -206,7 +205,7 @@ def test_a_queue_with_ten_thousand_children(plugins: list[list[Any]]) -> None:
 
 @pytest.mark.parametrize("depth", [50, 2_000])
 def test_queues_nested_deeply(depth: int) -> None:
-    """The limit of the topmost holds for the lowest; depth is bounded by nothing but memory."""
+    """The limit of the topmost queue applies to the lowest; only the memory limits the depth."""
     queues: Manifest = {"root": {}, "l0": {"parent": "root", "capability": {"cpu": 1}}}
     queues |= {f"l{i}": {"parent": f"l{i - 1}"} for i in range(1, depth)}
     jobs = {"g": {**GOOD, "pods": 2, "queue": f"l{depth - 1}"}}
@@ -249,24 +248,24 @@ BELOW_ROOT = ". Until then it counts as a queue below root"
         ),
     ],
 )
-def test_a_queue_in_no_place_is_told_and_holds_up_nobody(queues: Manifest, fault: str) -> None:
+def test_a_queue_with_an_invalid_parent_is_reported_and_blocks_no_other(queues: Manifest, fault: str) -> None:
     text = fault + BELOW_ROOT
     leaf = max(queues)
     jobs = {"g": {**GOOD, "queue": leaf}, "h": {**GOOD, "queue": "sound"}}
     scenario = {"nodes": {"n1": {}}, "queues": {"root": {}, "sound": {}, **queues}, "jobs": jobs}
     trial = Trial(scenario, HIERARCHY)
     trial.cycle()
-    assert trial.bound == {"g-0", "h-0"} and text in trial.told("a")
+    assert trial.bound == {"g-0", "h-0"} and text in trial.messages("a")
     trial.cycle()
-    assert text not in trial.told("a"), "said once"
+    assert text not in trial.messages("a"), "reported once"
 
     trial = Trial(scenario, HIERARCHY, deviations="parity")
     trial.cycle()
-    assert not trial.bound and text not in trial.told("a")
+    assert not trial.bound and text not in trial.messages("a")
     assert trial.report.warnings == [f"plugin capacity: queue a: {fault}"]
 
 
-def test_a_tree_without_a_root_grows_from_one_that_limits_nothing() -> None:
+def test_a_tree_without_a_root_queue_gets_one_without_limits() -> None:
     scenario = {"nodes": {"n1": {}}, "queues": {"a": {"parent": "root"}}, "jobs": {"g": {**GOOD, "queue": "a"}}}
     trial = Trial(scenario, HIERARCHY)
     trial.simulation.drop("Queue", "root")
@@ -276,7 +275,7 @@ def test_a_tree_without_a_root_grows_from_one_that_limits_nothing() -> None:
 
 @pytest.mark.parametrize("plugin", ["proportion", "capacity"])
 def test_capability_below_guarantee(plugin: str) -> None:
-    """The capability holds, the queue is told, and what it cannot use is not kept from the others."""
+    """The capability holds, the fault is reported, and the unusable part of the guarantee is available to others."""
     queues = {"odd": {"capability": {"cpu": 2}, "guarantee": {"resource": {"cpu": 5}}}, "q": {}}
     jobs = {name: {**GOOD, "min": 1, "pods": 6, "queue": name} for name in queues}
     scenario = {"nodes": {"n1": {"cpu": 8}}, "queues": queues, "jobs": jobs}
@@ -284,10 +283,10 @@ def test_capability_below_guarantee(plugin: str) -> None:
     trial.cycle()
     assert sorted(name[0] for name in trial.bound) == ["o"] * 2 + ["q"] * 6
     fields = "spec.guarantee.resource.cpu above spec.capability"
-    [told] = [text for text in trial.told("odd") if "gang" not in text]
-    assert told == f"{fields}: nothing above the capability is kept for the queue; change one of them"
+    [messages] = [text for text in trial.messages("odd") if "gang" not in text]
+    assert messages == f"{fields}: nothing above the capability is kept for the queue; change one of them"
     trial.cycle()
-    assert told not in trial.told("odd")
+    assert messages not in trial.messages("odd")
 
 
 def test_in_parity_the_guarantee_wins() -> None:
@@ -295,7 +294,7 @@ def test_in_parity_the_guarantee_wins() -> None:
     scenario = {"nodes": {"n1": {"cpu": 8}}, "queues": queues, "jobs": {"g": {**GOOD, "pods": 6, "queue": "odd"}}}
     trial = Trial(scenario, ALLOCATE, deviations="parity")
     trial.cycle()
-    assert len(trial.bound) == 5 and not trial.told("odd"), "admission would have refused the queue"
+    assert len(trial.bound) == 5 and not trial.messages("odd"), "admission would have denied the queue"
 
 
 # ---- clocks ---------------------------------------------------------------------------------------------------
@@ -315,13 +314,13 @@ def test_a_clock_set_back_does_not_keep_tdm_from_ending_a_zone() -> None:
     trial.cycle()
     assert not trial.evicted, "only every minute"
     trial.cycle(-YEAR)
-    assert len(trial.evicted) == 1, "the minute begins anew"
+    assert len(trial.evicted) == 1, "the minute begins again"
     trial.cycle()
     assert not trial.evicted
 
 
 def test_clocks_that_jump_do_not_lengthen_the_wait_of_a_broken_gang() -> None:
-    """Set back, the wait begins anew; set forward, it ends, once."""
+    """Set back, the wait begins again; set forward, it ends, once."""
     scenario = {
         "nodes": {"n1": {"cpu": 1}},
         "jobs": {"g": {"min": 2, "tasks": {"a": {"cpu": 1, "runsOn": "n1"}, "b": {"cpu": 1}}, "phase": "Running"}},
@@ -341,10 +340,10 @@ def test_clocks_that_jump_do_not_lengthen_the_wait_of_a_broken_gang() -> None:
     assert not trial.evicted
 
 
-def test_a_clock_set_back_does_not_keep_a_promise_for_ever() -> None:
-    """Room is held for five minutes at most, by whatever clock."""
-    promised = {"cpu": 1, "status": {"nominatedNodeName": "n1"}}
-    jobs = {"new": {"min": 2, "phase": "Inqueue", "each": promised}, "good": {**GOOD, "pods": 1}}
+def test_a_clock_set_back_does_not_extend_a_nomination() -> None:
+    """Capacity is reserved for five minutes at most, with any clock."""
+    nominated = {"cpu": 1, "status": {"nominatedNodeName": "n1"}}
+    jobs = {"new": {"min": 2, "phase": "Inqueue", "each": nominated}, "good": {**GOOD, "pods": 1}}
     trial = Trial({"nodes": {"n1": {"cpu": 1}}, "jobs": jobs}, PREEMPT)
     cluster = trial.simulation.cluster
     cluster.nominations.since["default/new-0"] = trial.simulation.now + YEAR
@@ -355,8 +354,8 @@ def test_a_clock_set_back_does_not_keep_a_promise_for_ever() -> None:
 
 
 @pytest.mark.parametrize("jump", [-50 * YEAR, YEAR])
-def test_waiting_times_and_cool_downs_follow_the_clock_that_is_right_again(jump: float) -> None:
-    """While the clock is wrong nobody is lost: jobs are bound as without sla, and nobody is evicted whom cdp spares."""
+def test_waiting_times_and_cool_downs_follow_a_corrected_clock(jump: float) -> None:
+    """While the clock is wrong no job is lost: jobs are bound as without sla, and cdp protects pods."""
     started = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     cooling = {"annotations": {"volcano.sh/cooldown-time": "10m"}, "status": {"conditions": [started]}}
     scenario = {

@@ -1,4 +1,4 @@
-"""A label selector that nobody can read makes its own pod unusable, and nothing else."""
+"""An invalid label selector makes its own pod unusable, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ def pod(name: str, **spec: Any) -> Manifest:
 
 
 @pytest.mark.parametrize("where", SPECS)
-def test_its_pod_is_told_and_the_others_are_scheduled(where: str) -> None:
+def test_the_pod_is_reported_and_the_others_are_scheduled(where: str) -> None:
     simulation = Simulation([node("a"), node("b"), pod("good"), pod("bad", **SPECS[where])])
     result = simulation.cycle(configuration(DEFAULT_TEXT, False))
-    (told,) = simulation.refused
-    assert told.startswith(f"Pod default/bad: {where.partition(': ')[0]}: ") and "'Like' is unknown; use In" in told
+    (messages,) = simulation.refused
+    assert (
+        messages.startswith(f"Pod default/bad: {where.partition(': ')[0]}: ")
+        and "'Like' is unknown; use In" in messages
+    )
     assert set(result.bound) == {"default/good"} and not result.faults
 
 
-def test_that_of_an_owner_is_passed_over() -> None:
+def test_an_invalid_selector_of_an_owner_is_ignored() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"}, "spec": {"selector": BAD}}
     owned = pod("owned")
     owned["metadata"]["ownerReferences"] = [

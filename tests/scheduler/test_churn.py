@@ -1,4 +1,5 @@
-"""The same history gives the same plans, byte by byte: twice, with another hash seed, in another order, restarted."""
+"""The same history results in the same plans, byte by byte: repeated, with another hash seed, in another order, after a
+restart."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def history(hash_seed: str, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_hundred_cycles_again_and_again() -> None:
+def test_two_hundred_cycles_are_reproducible() -> None:
     first = history("0")
     assert len(first) == CYCLES
     kinds = Counter(op["op"] for line in first for op in json.loads(line))
@@ -33,7 +34,7 @@ def test_two_hundred_cycles_again_and_again() -> None:
 
 @pytest.mark.slow
 def test_a_restart_in_the_middle_changes_no_decision() -> None:
-    """A new scheduler tells once more what it cannot know that it was told: Events; everything else is as it was."""
+    """A new scheduler repeats Events, because it cannot read the earlier ones; everything else is equal."""
 
     def silent(lines: list[str]) -> list[list[dict[str, object]]]:
         return [[op for op in json.loads(line) if op["op"] != "event"] for line in lines]

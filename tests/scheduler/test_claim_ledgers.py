@@ -1,6 +1,6 @@
-"""Ledgers of volumes and devices under random histories: nothing is given away twice, and nothing is kept for good.
+"""Ledgers of volumes and devices under random histories: nothing is assigned twice, and nothing is kept forever.
 
-The dispatcher's machine carries out the binds of real cycles; every pre-bind step may fail, as may any bind, and
+The dispatcher's machine executes the binds of real cycles; every pre-bind step may fail, as may any bind, and
 leadership and pods may be lost in between. `LEDGER_HISTORIES` is the number of histories.
 """
 
@@ -37,7 +37,7 @@ MADE = {"kind": "StorageClass", "provisioner": "csi.example.com"}
 
 
 def described(rng: random.Random) -> list[dict[str, Any]]:
-    """Gangs with claims for local disks, for volumes that are made, and for devices, some of them shared."""
+    """Gangs with claims for local disks, for provisioned volumes, and for devices, some of them shared."""
     nodes = {f"n{i}": {"cpu": rng.randint(2, 6)} for i in range(rng.randint(1, 4))}
     objects: list[dict[str, Any]] = [
         {**LOCAL, "metadata": {"name": "local"}, "volumeBindingMode": "WaitForFirstConsumer"},
@@ -89,7 +89,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.world = self.described_world()
+        self.world = self.described_cluster()
         self.machine = Machine(max_in_flight=4, jitter=lambda: 0.5)
         self.machine.lead(True, 0.0)
         self.now = 0.0
@@ -97,13 +97,13 @@ class History:
         self.open: dict[int, Operation] = {}
         self.failing = True
 
-    def described_world(self) -> Simulation:
+    def described_cluster(self) -> Simulation:
         return Simulation(described(self.rng), now=1000.0)
 
     def run(self) -> None:
         for _ in range(8):
             self.step()
-        # What a rejected write holds is free at last: without failures everything that can be placed is.
+        # What a rejected write holds must be released: without failures everything that fits is placed.
         self.failing = False
         for _ in range(4):
             self.step()
@@ -130,7 +130,7 @@ class History:
         self.next_id += len(operations)
 
     def carry_out(self) -> None:
-        """Carry out everything that waits; each write may fail."""
+        """Execute all pending writes; each may fail."""
         for _ in range(2000):
             items = list(self.machine.take(self.now))
             self.rng.shuffle(items)
@@ -168,7 +168,7 @@ class History:
                 self.world.put(pod)
 
     def write(self, op: Any) -> bool:
-        """What the API server and its controllers do with a write; False: it is rejected."""
+        """The effect of a write on the API server and its controllers; False: it is rejected."""
         if isinstance(op, StepWrite):
             return self.undo(op) if op.undo else self.carry_out_step(op)
         if isinstance(op, Bind):
@@ -193,7 +193,7 @@ class History:
                 if not left:
                     status.pop("allocation", None)
                 self.world.put(claim)
-        # Volumes that are bound already stay bound, as with the real writes.
+        # Volumes that are already bound stay bound, as with the real writes.
         return True
 
     def end_a_pod(self) -> None:
@@ -221,7 +221,7 @@ class History:
             if kind == "ResourceClaim"
             for result in dra.results((o.get("status") or {}).get("allocation"))
         )
-        assert max(devices.values(), default=0) <= 1, f"a device is given away twice: {devices}"
+        assert max(devices.values(), default=0) <= 1, f"a device is assigned twice: {devices}"
         assumed = Counter(device for device, users in claims.resource_claims.used().items() for _ in users)
         assert max(assumed.values(), default=0) <= 1, f"a device is assumed twice: {assumed}"
         taken = [v for v, steps in claims.storage.volume_taken.items() if len({s.claim for s in steps.values()}) > 1]
@@ -238,7 +238,7 @@ class History:
                     assert status.get("reservedFor"), f"{key} keeps its devices without a pod"
 
     def check_pod(self, pod: dict[str, Any]) -> None:
-        """A bound pod has all that it claims."""
+        """A bound pod has everything that it claims."""
         for volume in pod["spec"].get("volumes") or ():
             claim = self.world.objects[
                 "PersistentVolumeClaim", f"default/{volume['persistentVolumeClaim']['claimName']}"
@@ -259,7 +259,7 @@ def _is_bound(kind: str, obj: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_nothing_is_given_away_twice_or_kept_for_good(block: int) -> None:
+def test_nothing_is_assigned_twice_or_kept_forever(block: int) -> None:
     kinds: Counter[str] = Counter()
     for seed in range(block, HISTORIES, 4):
         history = History(seed)

@@ -1,4 +1,4 @@
-"""The same cluster gives the same decisions: in whatever order its objects came, and whatever the hash seed is."""
+"""The same cluster results in the same decisions, for any order of its objects and any hash seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def decide(manifests: list[Manifest], conf: str, cycles: int = 3) -> list[Any]:
 
 @settings(max_examples=30, deadline=None)
 @given(clusters(), plugin_tiers(), s.integers(0, 1000))
-def test_the_order_of_objects_decides_nothing(manifests: list[Manifest], tiers: list[list[str]], seed: int) -> None:
+def test_the_order_of_objects_has_no_influence(manifests: list[Manifest], tiers: list[list[str]], seed: int) -> None:
     conf = configuration({"actions": ACTIONS, "plugins": tiers})
     shuffled = list(manifests)
     Random(seed).shuffle(shuffled)
@@ -42,7 +42,7 @@ def test_the_order_of_objects_decides_nothing(manifests: list[Manifest], tiers: 
 
 
 def test_starving_jobs_of_a_queue_come_in_any_order() -> None:
-    """preempt serves the starving jobs of a queue one after another: which is first must not hang on who came first."""
+    """preempt serves the starving jobs of a queue one after another; their order must not depend on creation order."""
     have = {"cpu": "1", "memory": "1Gi", "pods": "1"}
     objects: list[Manifest] = [{"kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}}]
     objects += [{"kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": have}} for i in range(2)]
@@ -69,7 +69,7 @@ def test_starving_jobs_of_a_queue_come_in_any_order() -> None:
     assert first is not None and first[0]["bound"]
 
 
-def test_the_hash_seed_decides_nothing() -> None:
+def test_the_hash_seed_has_no_influence() -> None:
     objects: list[Manifest] = []
     for i in range(6):
         have = {"cpu": str(2 + i % 3), "memory": "8Gi", "pods": "9"}

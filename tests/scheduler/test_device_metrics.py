@@ -9,7 +9,7 @@ from volcano_py.testing import Cluster
 TIERS = [["gang"], ["predicates", {"deviceshare": {"deviceshare.VGPUEnable": True}}]]
 
 
-def test_each_card_and_each_pod_on_it_has_its_series() -> None:
+def test_each_card_and_each_of_its_pods_has_a_series() -> None:
     cluster = Cluster()
     cluster.add(
         {

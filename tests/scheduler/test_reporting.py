@@ -1,4 +1,4 @@
-"""Log lines about what became of operations."""
+"""Log lines about the results of operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from volcano_py.scheduler.reporting import Reporter
 
 
 class _Unused:
-    """Takes every call."""
+    """Accepts every call."""
 
     def __getattr__(self, name: str) -> object:
         return lambda *arguments: None

@@ -1,4 +1,4 @@
-"""Sessions that skip settled jobs decide and report as sessions that look at all jobs."""
+"""Sessions that skip settled jobs decide and report as sessions that evaluate all jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TIERS = {"proportion": PROPORTION, "capacity": CAPACITY}
 
 
 def check(seed: int, cycles: int, tiers: list[Any]) -> None:
-    """Compare two histories cycle by cycle; in one of them every session looks at all jobs."""
+    """Compare two histories cycle by cycle; in one of them every session evaluates all jobs."""
     skipped: list[int] = []
 
-    def look_at_all(kept: SettledJobs) -> None:
+    def evaluate_all(kept: SettledJobs) -> None:
         kept.__init__()  # type: ignore[misc]
 
     usual = plans(seed, cycles, tiers=tiers, settled=lambda kept: skipped.append(len(kept.settled)))
-    scratch = plans(seed, cycles, tiers=tiers, settled=look_at_all)
+    scratch = plans(seed, cycles, tiers=tiers, settled=evaluate_all)
     for cycle, (left, right) in enumerate(zip(usual, scratch, strict=True)):
         assert left == right, f"cycle {cycle} of seed {seed}"
     assert len(skipped) == cycles and sum(skipped) > 2 * cycles, "too few jobs are settled"

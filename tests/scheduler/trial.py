@@ -1,4 +1,4 @@
-"""Clusters in the short notation of scenarios, for tests that look at more than what was decided."""
+"""Clusters in the short notation of scenarios, for tests that check more than the decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Plugins = list[list[Any]]
 
 
 class Trial:
-    """A cluster, and what was done in its last cycle. A plugin that raises fails the test."""
+    """A cluster, and the decisions of its last cycle. A plugin that raises fails the test."""
 
     def __init__(
         self, scenario: Manifest, plugins: Plugins, actions: str = "allocate, backfill", **settings: Any
@@ -46,12 +46,12 @@ class Trial:
     def evicted(self) -> set[str]:
         return {o.name for o in self.emitted if isinstance(o, plan.Evict)}
 
-    def told(self, name: str) -> list[str]:
+    def messages(self, name: str) -> list[str]:
         """The messages of Events about an object."""
         return [o.message for o in self.emitted if isinstance(o, plan.Event) and o.name == name]
 
     def reason(self, pod: str) -> str:
-        """Why a pod waits, as it was told last."""
+        """Why a pod is pending, by its last message."""
         return self.simulation.cluster.reported.conditions[f"default/{pod}"][1]
 
 
@@ -61,7 +61,7 @@ def configured(plugins: Plugins, actions: str = "allocate", **settings: Any) -> 
 
 
 def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
-    """A session up to where the actions would start."""
+    """A session before its actions run."""
     simulation = Simulation(manifests(scenario))
     session = Session(simulation.cluster, configured(plugins, **settings), simulation.now, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())

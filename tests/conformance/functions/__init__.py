@@ -1,7 +1,7 @@
-"""Scheduler rules one by one: a call's input and what came of it.
+"""Scheduler rules one by one: a call's input and its recorded results.
 
-`ADAPTERS` says which of our functions answers for which of theirs; where the rule is not one function here but a path
-through the model or a session, that path is driven. Calls without an adapter are listed in `listed`, all of them.
+`ADAPTERS` maps Volcano's functions to this project's. Where a rule is not one function here but a path through the
+model or a session, the adapter runs that path. Calls without an adapter are in `listed`, all of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ADAPTERS: Adapters = {
 
 
 def run_folder(folder: Path) -> Iterator[Outcome]:
-    """All function cases below a folder. An area of which too much is left to our own tests is a failure."""
+    """All function cases below a folder. An area with too many calls without an adapter is a failure."""
     found: list[Outcome] = []
     for path in sorted(folder.glob("fn-*/*.json")):
         for number, case in enumerate(json.loads(path.read_text())):
@@ -72,10 +72,10 @@ def run_case(area: str, name: str, case: Data) -> Outcome:
         return Outcome(area, label, UNBUILDABLE)
     if adapter is None:
         return _without_adapter(area, label, function)
-    ask, answer = adapter if isinstance(adapter, Adapter) else Adapter(adapter)
+    call, answer = adapter if isinstance(adapter, Adapter) else Adapter(adapter)
     panics = "panics" in case.get("expected", {})
     try:
-        got = ask(case["input"].get("receiver"), case["input"].get("args") or [])
+        got = call(case["input"].get("receiver"), case["input"].get("args") or [])
     except AssertionError as e:
         return Outcome(area, label, PASS if panics else FAIL, f"raised {e}")
     except Exception as e:
@@ -100,13 +100,13 @@ def _without_adapter(area: str, label: str, function: str) -> Outcome:
 
 
 def shares_by_own_test(outcomes: Iterable[Outcome]) -> dict[str, float]:
-    """Per area of single rules: the part of its calls that is left to our own tests."""
+    """Per area of single rules: the part of its calls that the project's own tests cover."""
     calls = [o for o in outcomes if o.area.startswith("fn-") and o.kind != UNBUILDABLE]
     own = Counter(o.area for o in calls if o.kind == OWN_TEST)
     return {area: own[area] / count for area, count in Counter(o.area for o in calls).items()}
 
 
 def summary(outcomes: Iterable[Outcome]) -> str:
-    """One line about what is left to our own tests."""
+    """One line about the calls that the project's own tests cover."""
     shares = ", ".join(f"{area} {share:.1%}" for area, share in shares_by_own_test(outcomes).items() if share)
     return f"single rules left to own tests, of an area's calls (at most {LIMIT:.0%}): {shares or 'none'}"

@@ -1,4 +1,4 @@
-"""What stands between one of their functions and ours."""
+"""Adapters between the recorded functions and those of this project."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Data = dict[str, Any]
-Ask = Callable[[Any, list[Any]], list[Any]]
+Function = Callable[[Any, list[Any]], list[Any]]
 """(receiver, arguments) as data → the list of results of our function."""
 
 
@@ -17,22 +17,22 @@ def result(expected: Data) -> list[Any]:
 
 
 def receiver_after(expected: Data) -> list[Any]:
-    """What the call made of its receiver."""
+    """The receiver after the call."""
     return [expected["receiver_after"]]
 
 
 def arguments_after(expected: Data) -> list[Any]:
-    """What the call made of its arguments."""
+    """The arguments after the call."""
     found: list[Any] = expected["args_after"]
     return found
 
 
 class Adapter(NamedTuple):
-    """How to ask our function, and what of the recorded answer it has to give."""
+    """How to call the function, and which part of the recorded results it must return."""
 
-    ask: Ask
+    call: Function
     answer: Callable[[Data], list[Any]] = result
 
 
-Adapters = dict[str, Ask | Adapter]
-"""Their function's name → ours. A plain function answers with the return values."""
+Adapters = dict[str, Function | Adapter]
+"""The name of Volcano's function → this project's. A plain function returns the return values."""

@@ -20,7 +20,7 @@ from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuota, leas
 from volcano_py.scheduler.plugins.predicates import Predicates
 
 SHARED = "ns1/shared"
-"""The claim of the recorded tasks without a name; the data does not show it."""
+"""The claim of recorded tasks without a name; the data does not contain it."""
 
 # ---- amounts --------------------------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ def _amounts(data: Data | None) -> DeviceAmounts:
 
 
 def _plain(amounts: Any) -> Any:
-    """Comparable: classes of which nothing is left are not named."""
+    """In a comparable form: without classes whose amounts are 0."""
     return as_quantities(amounts if amounts and isinstance(next(iter(amounts.values())), DeviceAmount) else {})
 
 
@@ -101,12 +101,12 @@ def _inqueue(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _moved(take: bool) -> Any:
-    def ask(_: Any, a: list[Any]) -> list[Any]:
+    def call(_: Any, a: list[Any]) -> list[Any]:
         quota = _of_queue(a[0])
         (quota.take if take else quota.give_back)(_claims(a[1]))
         return [_shown(quota)]
 
-    return ask
+    return call
 
 
 def _queue_allocatable(receiver: Data, a: list[Any]) -> list[Any]:

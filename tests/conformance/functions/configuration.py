@@ -1,4 +1,4 @@
-"""The configuration: its loader, and arguments that are read from it."""
+"""The configuration: its loader, and the arguments in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from volcano_py.scheduler.run_once import REGISTRY
 
 
 def _getter(read: Callable[[Any], Any]) -> Adapter:
-    def ask(r: Any, a: list[Any]) -> list[Any]:
+    def call(r: Any, a: list[Any]) -> list[Any]:
         got = read((r or {}).get(a[1])) if a[1] in (r or {}) else None
         return [a[0] if got is None else got, a[1]]
 
-    return Adapter(ask, arguments_after)
+    return Adapter(call, arguments_after)
 
 
 def _load(_: Any, a: list[Any]) -> list[Any]:

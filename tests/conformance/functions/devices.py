@@ -1,5 +1,4 @@
-"""Shared devices: GPUs, vGPUs, MIG instances, Ascend chips. The data writes a node's cards with what is used of
-them."""
+"""Shared devices: GPUs, vGPUs, MIG instances, Ascend chips. The data contains a node's cards with their usage."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ _RULES = "deviceshare.GPUExclusiveRules"
 
 
 def _task(manifest: Data | None) -> Task:
-    """A pod as a task; its UID stands for its name, by which the data knows pods."""
+    """A pod as a task; its UID is used as its name, as in the data."""
     pod = pod_struct(manifest)
     task = Task(pod, SpecClasses(NodeTable()).of(pod), "")
     task.key = pod.metadata.uid or task.key
@@ -126,7 +125,7 @@ def _card(data: Data, position: int = 0) -> Card:
 
 
 def _used(geometries: tuple[Geometry, ...], usage: Data) -> list[Slot]:
-    """The instances in use, which the data counts by kind. A kind that no geometry has excludes all of them."""
+    """The instances in use, which the data counts by type. A type that no geometry has excludes all of them."""
     found = []
     for use in usage.get("UsageList") or ():
         geometry = next((g for g in geometries if any(i.name == use["Name"] for i in g.instances)), None)
@@ -167,7 +166,7 @@ def _device_out(device: Assigned) -> Data:
 
 def _check_node(_: Any, a: list[Any]) -> list[Any]:
     cards, demand = _cards(a[1], a[3]), demand_of(pod_struct(a[0]), VgpuConfig())
-    assert demand is not None, "the data asks for vGPUs"
+    assert demand is not None, "the data requests vGPUs"
     code, chosen, score = cards.choose(demand)
     devices = [[_device_out(c.assigned) for c in mine] for mine in chosen] if code == 0 else []
     return [code == 0, devices, score if code == 0 else 0, code != 0]
@@ -198,7 +197,7 @@ def _find_match(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _mig_used(sign: int) -> Any:
-    def ask(_: Any, a: list[Any]) -> list[Any]:
+    def call(_: Any, a: list[Any]) -> list[Any]:
         card, slot = _card(a[0]), Slot(a[1], a[2])
         instance = instance_at(card.geometries, slot)
         if instance is None or (sign < 0 and slot not in card.slots):
@@ -206,7 +205,7 @@ def _mig_used(sign: int) -> Any:
         card.use_slot(slot, sign)
         return [instance.memory]
 
-    return ask
+    return call
 
 
 def _requests(_: Any, a: list[Any]) -> list[Any]:
@@ -228,7 +227,7 @@ def _requests(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _with_assigned(device: Data, memory: int, cores: int, uid: str, name: str) -> tuple[VgpuCards, Task]:
-    """One card, and a pod to which it was assigned."""
+    """One card, and a pod that it is assigned to."""
     cards = _cards({"Device": {"0": device}})
     text = f"{name},NVIDIA,{memory},{cores}:"
     return cards, _task({"metadata": {"uid": uid, "annotations": {names.VGPU_IDS_NEW: text}}})
@@ -264,7 +263,7 @@ def _core_try(_: Any, a: list[Any]) -> list[Any]:
 
 def _decode_mig(_: Any, a: list[Any]) -> list[Any]:
     slot = read_id(a[0])[1]
-    assert slot is not None, "an instance is named"
+    assert slot is not None, "the text contains an instance"
     return [slot.group, slot.position, None]
 
 
@@ -299,7 +298,7 @@ def _rules_of(data: Data) -> list[dict[str, str]]:
 
 
 def _with_rules(receiver: Data) -> VgpuCards:
-    """The cards, each with a pod for every rule whose GPUs it is one of."""
+    """The cards, each with a pod for every rule that contains its GPU."""
     cards = _cards(receiver["inner"], rules=_rules_of(receiver["cfg"]))
     for rule, numbers in (receiver.get("ruleGPUs") or {}).items():
         for card in cards.cards:
@@ -319,12 +318,12 @@ def _reserved(receiver: Data, a: list[Any]) -> list[Any]:
 
 
 def _capped(receiver: Data, a: list[Any]) -> list[Any]:
-    """Volcano lowers the number of pods that the cards take; here they are excluded."""
+    """Volcano lowers the number of pods that the cards accept; here they are excluded."""
     return [_excluded(_with_rules({**receiver, "ruleGPUs": {"0": a[0]}}), (0,))]
 
 
 def _restored(receiver: Data, a: list[Any]) -> list[Any]:
-    """And afterwards they take other pods."""
+    """Afterwards they accept other pods."""
     return [_excluded(_with_rules({**receiver, "ruleGPUs": {"0": [*a[0]]}}), ())]
 
 
@@ -404,7 +403,7 @@ def _node_devices(receiver: Data, a: list[Any]) -> list[Any]:
     node = from_manifest(Node, {**a[0], "status": {"allocatable": {resource: "1"}}})
     of = _ascend({"CommonWord": word, "ResourceName": resource})
     chips = of.cards(node)
-    assert chips is not None, "the data announces chips"
+    assert chips is not None, "the data contains chips"
     found = read_chips((node.metadata.annotations or {})[receiver["nodeRegisterAnno"]])
     out = [{"ID": c.id, "Count": c.count, "Devmem": c.devmem, "Devcore": c.devcore} for c in found]
     return [out, chips.core_mode, None]

@@ -1,4 +1,4 @@
-"""Scheduling gates: the write that removes Volcano's own. Volcano: pkg/scheduler/gate."""
+"""Scheduling gates: the write that removes Volcano's own gate. Volcano: pkg/scheduler/gate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from volcano_py.scheduler.model.plan import RemoveGate
 
 
 class _Client:
-    """Records the patches that are sent."""
+    """Records the patches."""
 
     def __init__(self) -> None:
         self.patches: list[tuple[str, str, Any]] = []
@@ -37,7 +37,7 @@ def _recorded(expected: Data) -> list[Any]:
 
 
 def _patches(value: Any) -> list[str]:
-    """The bodies of all recorded patches, wherever the fake client keeps them."""
+    """The bodies of all recorded patches, wherever the fake client stores them."""
     if isinstance(value, dict):
         own = [value["Patch"]] if isinstance(value.get("Patch"), str) else []
         return own + [p for v in value.values() for p in _patches(v)]

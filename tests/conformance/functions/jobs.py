@@ -1,4 +1,4 @@
-"""Jobs and tasks: their facts and sums, readiness, and what jobs still claim."""
+"""Jobs and tasks: their fields and sums, readiness, and the resources that jobs still claim."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _JOB_FACTS = (
     *("uid", "min_available", "allocated", "total_request"),
     *("task_min_available", "task_min_available_total", "tasks"),
 )
-"""What the model's task and job know. Left out: a job's priority, which is a session's; its queue, which the API
-server defaults; sub-jobs and topology, which are not built."""
+"""The fields of the model's task and job. Left out: a job's priority, which belongs to the session; its queue, which
+the API server defaults; sub-jobs and topology."""
 
 
 def task_of(data: Data) -> Task:
@@ -63,7 +63,7 @@ def written_task(uid: str, data: Data) -> Any:
 
 
 def session_job(data: Data) -> tuple[SessionJob, Any]:
-    """A session's job from a summary, and as much of a session as the job's rules look at."""
+    """A session's job from a summary, and the parts of a session that the job's rules read."""
     model = Job(data.get("uid") or "ns/job")
     group = from_manifest(PodGroup, data.get("pod_group") or {"metadata": {"name": "pg"}})
     model.set_pod_group(group, "default")
@@ -96,7 +96,7 @@ def session_job(data: Data) -> tuple[SessionJob, Any]:
 
 
 def _model_job(data: Data) -> Job:
-    """The model's job as a summary tells it."""
+    """The model's job from a summary."""
     job = Job(data["uid"])
     job.min_available = data.get("min_available", 0)
     job.task_min_available = dict(data.get("task_min_available") or {})
@@ -106,7 +106,7 @@ def _model_job(data: Data) -> Job:
     return job
 
 
-# ---- answers --------------------------------------------------------------------------------------------------
+# ---- results --------------------------------------------------------------------------------------------------
 
 
 def _task_out(task: Any) -> Data:
@@ -150,7 +150,7 @@ def _job_facts(job: Data) -> Data:
 
 
 def _completed(uid: str, task: Data) -> Data:
-    """Hand-made tasks have one of the two requests only, and no name."""
+    """Tasks in the data may have only one of the two requests, and no name."""
     return {"init_resreq": task.get("resreq"), "name": uid, **task}
 
 
@@ -187,7 +187,7 @@ def _delete_task(r: Data, a: list[Any]) -> list[Any]:
 
 
 def _set_pod_group(r: Data, a: list[Any]) -> list[Any]:
-    """Its argument is a struct with one field, which an empty PodGroup turns into a list of names."""
+    """The argument is a struct with one field, which an empty PodGroup turns into a list of names."""
     job = _model_job(r)
     manifest = a[0]["PodGroup"] if isinstance(a[0], dict) else {}
     job.set_pod_group(from_manifest(PodGroup, manifest), "default")

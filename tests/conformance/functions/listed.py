@@ -1,7 +1,7 @@
 """Calls without an adapter, each with the reason.
 
-`COVERED`: the rule is ours, too, but the call cannot be made with the data. The test that covers it is named, and
-`LIMIT` says how much of an area may be listed so.
+`COVERED`: the project has the rule, too, but the call cannot be made with the data. The table contains the test that
+covers it, and `LIMIT` is the maximum share of an area that may be listed so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LACKING: dict[str, str] = {
     "api.SubJobInfo.getTaskHighestPriority": "the priorities of the tasks",
     "framework.GenerateNodeMapAndSlice": "the images of the nodes",
 }
-"""Function → what decides the answer and is not in the data."""
+"""Function → the input of the result that is not in the data."""
 
 NO_COUNTERPART: dict[str, str] = {
     "util.SelectBestNodes": "the agent scheduler, which is not part of this scheduler",
@@ -52,9 +52,9 @@ NO_COUNTERPART: dict[str, str] = {
     "util.FindJobTaskNumOfHyperNode": "no rule of its own (a count; ours is kept up to date with placements)",
     "util.GetMinInt": "no rule of its own (Python's min)",
 }
-"""How a function's name begins → why there is no function of ours to compare."""
+"""Prefix of a function's name → why the project has no such function."""
 
 
 def without_counterpart(function: str) -> str | None:
-    """Why a function has no counterpart, for one that is listed."""
+    """Why a listed function has no counterpart."""
     return next((why for start, why in NO_COUNTERPART.items() if function.startswith(start)), None)

@@ -1,4 +1,4 @@
-"""Namespaces: the resource quotas that the model keeps of each."""
+"""Namespaces: their resource quotas in the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: their sums as pods come and go. Driven through the model, which has no node object but columns."""
+"""Nodes: their sums as pods come and go. The adapters use the model, which has no node object but columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SUMS = ("allocatable", "idle", "used", "releasing", "pipelined")
 
 
 def _around(receiver: Data, task: Data | None = None) -> Cluster:
-    """The model as it is before a call: the node with its pods.
+    """The model before a call: the node with its pods.
 
-    The data knows of the pods on a node only their names and their sum. The one that the call is about asks for what
-    its manifest says, one of the others for all the rest.
+    The data contains only the names and the sum of the pods on a node. The pod of the call requests what its manifest
+    contains, one of the others all the rest.
     """
     cluster = cluster_of([{"kind": "Node", **receiver["node"]}])
     rest = resource(receiver["used"])
@@ -50,7 +50,7 @@ def _node_out(cluster: Cluster, name: str) -> list[Any]:
 
 
 def _node_facts(node: Data) -> Data:
-    """What the model knows of a node. Left out: its capacity, which no rule reads; devices and NUMA, not built."""
+    """The model's values of a node. Left out: its capacity, which no rule reads; devices and NUMA."""
     facts = {k: node[k] for k in ("name", "ready", "tasks") if k in node}
     return {
         **facts,

@@ -1,4 +1,4 @@
-"""NUMA: topology hints, policies, and which CPUs are taken."""
+"""NUMA: topology hints, policies, and which CPUs are in use."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _hint_out(hint: Hint) -> Data:
 
 
 def _policy(name: str) -> Any:
-    def ask(receiver: Data, a: list[Any]) -> list[Any]:
+    def call(receiver: Data, a: list[Any]) -> list[Any]:
         providers = [
             {res: None if hints is None else [_hint(h) for h in hints] for res, hints in (of or {}).items()}
             for of in a[0]
@@ -55,7 +55,7 @@ def _policy(name: str) -> Any:
         found = choose(name, receiver["numaNodes"], providers)
         return [_hint_out(found.hint), found.admitted]
 
-    return ask
+    return call
 
 
 def _hints(_: Any, a: list[Any]) -> list[Any]:

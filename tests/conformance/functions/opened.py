@@ -1,4 +1,4 @@
-"""A real session over a few objects, for rules that look at more than their arguments."""
+"""A real session over a few objects, for rules that read more than their arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.manifests import as_struct
 
 RECORDED = "recorded"
-"""Under this plugin's name `register` may add rules and votes that the data states."""
+"""The name of the plugin under which `register` adds rules and callbacks of the data."""
 
 
 def cluster_of(manifests: list[Data]) -> Cluster:
@@ -27,7 +27,7 @@ def cluster_of(manifests: list[Data]) -> Cluster:
 
 
 def feed(cluster: Cluster, manifest: Data) -> None:
-    """The model hears of an object."""
+    """Put an object into the model."""
     cluster.upsert(manifest["kind"], as_struct(manifest))
 
 
@@ -36,7 +36,7 @@ def opened(
     plugins: list[Data] | None = None,
     register: Callable[[Session], None] | None = None,
 ) -> Session:
-    """Objects and configured plugins, up to where the actions would start."""
+    """A session with these objects and configured plugins, before its actions run."""
     tiers = [{"plugins": [*(plugins or []), {"name": RECORDED}]}]
     conf = load(json.dumps({"actions": "allocate", "tiers": tiers, "deviations": "parity"}), REGISTRY.actions)
     session = Session(cluster_of(manifests), conf, 0.0, 0, lambda _: None)
@@ -55,7 +55,7 @@ def node(name: str, allocatable: Data | None = None) -> Data:
 
 
 def pod(key: str, request: Data | None = None, on: str = "", status: str = "Running", **metadata: Any) -> Data:
-    """A Pod with one container that asks for an amount of the data."""
+    """A Pod with one container that requests an amount of the data."""
     namespace, _, name = key.rpartition("/")
     return {
         "kind": "Pod",

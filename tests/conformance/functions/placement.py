@@ -1,4 +1,4 @@
-"""The search for a node: why nodes refuse, and which of those that accept is best."""
+"""The search for a node: why nodes reject, and which accepting node is best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TASK = pod("ns/task", uid="task")
 
 
 def _fit_errors(data: Data) -> FitErrors:
-    """The refusals that the data lists, as a histogram."""
+    """The rejections in the data, as a histogram."""
     counts: dict[str, int] = {}
     nodes = data.get("nodes") or {}
     unresolvable = []
@@ -51,16 +51,16 @@ def _unresolvable(r: Data, _: list[Any]) -> list[Any]:
 
 
 def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
-    """One node more refuses: the search is asked for the refusals of all of them. Plain text is an error."""
+    """One more node rejects: all rejections are computed again. Plain text is an error."""
     given = {name: refused["status"] for name, refused in (r.get("nodes") or {}).items()}
     given[a[0]] = a[1].get("status") or [{"Code": Code.ERROR, "Reason": a[1]["error"]}]
 
     def register(session: Session) -> None:
-        def ask(_: Any, on: NodeView) -> Reason:
+        def call(_: Any, on: NodeView) -> Reason:
             (status,) = given[on.name]
             return Reason(status["Reason"], Code(status["Code"]))
 
-        session.add_predicate(ask)
+        session.add_predicate(call)
 
     session = opened([*(node(name) for name in given), _TASK], register=register)
     found = session.placement.fit_errors(session.cluster.tasks["ns/task"], check_capacity=False)
@@ -69,12 +69,12 @@ def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
 
 
 def _set(field: str) -> Adapter:
-    def ask(r: Data, a: list[Any]) -> list[Any]:
+    def call(r: Data, a: list[Any]) -> list[Any]:
         errors = _fit_errors(r)
         setattr(errors, field, a[0])
         return [_fit_errors_out(errors)]
 
-    return Adapter(ask, _errors_after)
+    return Adapter(call, _errors_after)
 
 
 def _errors_after(expected: Data) -> list[Any]:

@@ -63,7 +63,7 @@ def _nodeorder_weights(arguments: Data | None) -> Data:
 
 
 def _task_topology(_: Any, a: list[Any]) -> list[Any]:
-    """The recorded jobs have no name, the errors have one."""
+    """The recorded jobs have no name, the errors contain one."""
     annotations = ((a[0].get("pod_group") or {}).get("metadata") or {}).get("annotations") or {}
     roles = {t["role"] for t in a[0]["tasks"].values()}
     try:
@@ -92,7 +92,7 @@ def _cooldown(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _hours(_: Any, a: list[Any]) -> list[Any]:
-    """Hours are those of the day on which they are asked for: seconds since its midnight."""
+    """Hours are those of the current day: seconds since its midnight."""
     found = window(a[0], 10 * _DAY)
     return [None if found is None else [end - 10 * _DAY for end in found]]
 
@@ -137,7 +137,7 @@ def _strategy_of(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _with_plugin(task: Data, on: Data, arguments: Data) -> tuple[Session, Task]:
-    """A session with one node, what is used of it, one task, and the plugin."""
+    """A session with one node, its usage, one task, and the plugin."""
     waits = pod("ns/task", task["resreq"], uid="task", **(task.get("pod") or {}).get("metadata", {}))
     fills = pod("ns/used", on.get("used"), on="n", uid="used")
     plugin = {"name": ResourceStrategyFit.name, "arguments": arguments}
@@ -152,16 +152,16 @@ def _score(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _one_resource(kind: str) -> Adapter:
-    """(requested, capacity, used, weight) of one resource. An error shows as a whole score of 0."""
+    """(requested, capacity, used, weight) of one resource. An error results in a total score of 0."""
 
-    def ask(_: Any, a: list[Any]) -> list[Any]:
+    def call(_: Any, a: list[Any]) -> list[Any]:
         requested, capacity, used, weight = a
         arguments = {"resourceStrategyFitWeight": 1, "resources": {"cpu": {"type": kind, "weight": weight}}}
         on = {"allocatable": {"milli_cpu": capacity}, "used": {"milli_cpu": used}}
         session, task = _with_plugin({"resreq": {"milli_cpu": requested}}, on, arguments)
         return [one_sum(session, task, "order", np.array([0])).item(0) / 100 * weight]
 
-    return Adapter(ask, lambda expected: expected["result"][:1])
+    return Adapter(call, lambda expected: expected["result"][:1])
 
 
 def _proportional(_: Any, a: list[Any]) -> list[Any]:

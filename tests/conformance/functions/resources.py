@@ -1,20 +1,20 @@
-"""Amounts: the operators of Resource, and what a pod asks for."""
+"""Amounts: the operators of Resource, and what a pod requests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.functions.adapter import Adapter, Adapters, Ask, receiver_after
+from tests.conformance.functions.adapter import Adapter, Adapters, Function, receiver_after
 from tests.conformance.functions.values import default, maybe, pod, resource
 from volcano_py.scheduler.model.pod_request import pod_request, pod_request_without_init
 from volcano_py.scheduler.model.resource import Resource, intersection, maximum
 
 
-def _less(method: str) -> Ask:
+def _less(method: str) -> Function:
     return lambda r, a: [getattr(resource(r), method)(resource(a[0]), default(a[1]))]
 
 
-def _named(method: str, **more: Any) -> Ask:
+def _named(method: str, **more: Any) -> Function:
     return lambda r, a: list(getattr(resource(r), method)(maybe(a[0]), maybe(a[1]), **more))
 
 

@@ -1,8 +1,8 @@
 """HyperNodes, sub-jobs, the plugin network-topology-aware, and bundles of victims.
 
-Theirs is a state that changes update by update; ours is built anew from all objects. So of an update it is compared
-what the objects known after it make: tiers, links, nodes, and whether there was an error. Placeholders for HyperNodes
-that do not exist, and what an update that failed had done before, have no counterpart.
+Volcano's state changes update by update; here it is built again from all objects. So the result of an update is
+compared with that of all objects after it: tiers, links, nodes, and whether there was an error. Placeholders for
+HyperNodes that do not exist, and the partial effects of a failed update, have no counterpart.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def _update(receiver: Data, a: list[Any]) -> list[Any]:
     made = build(objects.values(), _nodes(receiver.get("nodes")))
     if made.problems:
         return [False]
-    return [True, _told(made.infos.values())]
+    return [True, _problems(made.infos.values())]
 
 
-def _told(infos: Any) -> Data:
+def _problems(infos: Any) -> Data:
     return {i.name: [i.tier, i.parent, sorted(i.children), sorted(i.nodes)] for i in infos}
 
 
-class _Unsaid:
-    """A state that the data leave out, because the update did not change it."""
+class _NotRecorded:
+    """A state that is missing in the data, because the update did not change it."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -68,12 +68,12 @@ class _Unsaid:
 
 
 def _state(expected: Data) -> list[Any]:
-    """What a recorded update made, without placeholders."""
+    """The result of a recorded update, without placeholders."""
     if expected["result"][0] is not None:
         return [False]
     after = expected.get("receiver_after")
     if after is None:
-        return [True, _Unsaid()]
+        return [True, _NotRecorded()]
     real = {n for n, i in after["hypernodes"].items() if (i.get("hypernode") or {}).get("spec")}
     infos = [
         HyperNodeInfo(
@@ -85,7 +85,7 @@ def _state(expected: Data) -> list[Any]:
         )
         for name in real
     ]
-    return [True, _told(infos)]
+    return [True, _problems(infos)]
 
 
 def _topology(infos: Data) -> Topology:
@@ -108,7 +108,7 @@ def _ancestors(receiver: Data, a: list[Any]) -> list[Any]:
 
 
 def _lowest_common(receiver: Data, a: list[Any]) -> list[Any]:
-    """Above all of ours is the root, where theirs has nothing."""
+    """The root is above all HyperNodes here; Volcano has none."""
     found = _topology(receiver).lowest_common(a[0], a[1])
     return ["" if found == ROOT else found]
 
@@ -125,7 +125,7 @@ def _members_of(_: Any, a: list[Any]) -> list[Any]:
 
 
 def _chosen(receiver: Data, a: list[Any]) -> list[Any]:
-    """Whether a leaf has a node by pattern or label: what is named exactly, and what is no leaf, does not count."""
+    """Whether a leaf has a node by pattern or label; exact names and HyperNodes that are not leaves do not count."""
     node, name = a
     manifest = receiver["hypernodes"][name]["hypernode"]
     members = [m for m in manifest["spec"]["members"] if "exactMatch" not in m["selector"]]
@@ -205,7 +205,7 @@ def _network(data: Data | None) -> NetworkTopology | None:
 
 
 def _hard(topology: Data | None) -> list[Any]:
-    """Whether a topology is hard, and its tier; a soft one has none before a session makes it hard."""
+    """Whether a topology is hard, and its tier; a soft one has no tier before a session makes it hard."""
     found = _network(topology)
     made = constraint(found, {}, _ROOT_TIER) if found is not None and found.mode != "soft" else None
     return [True, made.tier] if made is not None and made.hard else [False]
@@ -292,7 +292,7 @@ def _recorded_bundles(expected: Data) -> list[Any]:
 
 
 def _create(_: Any, a: list[Any]) -> list[Any]:
-    """The recorded fixture counts all of the job's tasks as running, which its summary does not show."""
+    """The recorded fixture counts all of the job's tasks as running, which its summary does not contain."""
     data = {**a[0], "tasks": {uid: {**t, "status": "Running"} for uid, t in a[0]["tasks"].items()}}
     job, session = session_job(data)
     job.min_sub_jobs = dict(data.get("min_sub_jobs") or {})

@@ -1,4 +1,4 @@
-"""The plugin usage: estimates, scores, and the load that is not measured yet."""
+"""The plugin usage: estimates, scores, and the usage of pods that is not measured yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NODES = ("node1", "node2", "node3")
 
 
 def _shadow(data: Any) -> ShadowLoad:
-    """The data writes empty maps as a list of their names."""
+    """The data contains empty maps as a list of their names."""
     found = ShadowLoad()
     if isinstance(data, dict):
         for pod, s in (data.get("podSnapshots") or {}).items():
@@ -67,7 +67,7 @@ def _get(receiver: Any, a: list[Any]) -> list[Any]:
 
 
 def _tracked(_: Any, a: list[Any]) -> list[Any]:
-    """Only pods on a node are asked about: others use nothing."""
+    """Only pods on a node are evaluated: others use nothing."""
     task = a[0]
     if "node" not in task:
         return [False]

@@ -1,4 +1,4 @@
-"""The data's way of writing values, in both directions, and what counts as equal."""
+"""Conversions between the data's values and the project's, and their equality."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from volcano_py.scheduler.model.resource_names import PODS
 
 
 def alike(got: Any, wanted: Any) -> bool:
-    """Whether an answer is the recorded one; empty maps may be left out, lists of names have no order."""
+    """Whether a result equals the recorded one; empty maps may be left out, lists of names have no order."""
     if isinstance(got, Resource):
         return alike(resource_out(got), wanted)
     if isinstance(wanted, str) and wanted in ("+Inf", "NaN"):
@@ -38,12 +38,12 @@ def alike(got: Any, wanted: Any) -> bool:
 
 
 def _present(value: Data) -> Data:
-    """Without the empty maps that data may or may not write."""
+    """Without empty maps, which the data may leave out."""
     return {k: v for k, v in value.items() if v not in ({}, None)}
 
 
 def resource(data: Data | None) -> Resource:
-    """An amount; none at all is nothing."""
+    """An amount; a missing one is empty."""
     data = data or {}
     scalars = data.get("scalars")
     number = lambda v: math.inf if v == "+Inf" else float(v)  # noqa: E731
@@ -70,7 +70,7 @@ def resource_out(r: Resource) -> Data:
 
 
 def dense(amount: Data | None) -> Data:
-    """An amount as a column of numbers tells it: a scalar that is 0 and one that is missing are the same."""
+    """An amount as a column of numbers: a scalar that is 0 and a missing one are equal."""
     amount = amount or {}
     scalars = {k: v for k, v in (amount.get("scalars") or {}).items() if v}
     return {"milli_cpu": amount.get("milli_cpu", 0), "memory": amount.get("memory", 0), "scalars": scalars}
@@ -82,7 +82,7 @@ def default(value: int) -> float:
 
 
 def amounts(r: Resource, *, pods: bool = False) -> dict[str, str]:
-    """An amount as a manifest writes it; `pods` are part of a node's, not of a container's."""
+    """An amount as in a manifest; `pods` are part of a node's, not of a container's."""
     written = {"cpu": f"{r.milli_cpu:.0f}m", "memory": f"{r.memory:.0f}"}
     for name, amount in (r.scalars or {}).items():
         if name != PODS:

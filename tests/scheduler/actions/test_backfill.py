@@ -1,4 +1,4 @@
-"""Backfill binds what is allocated of a job that it makes ready, if there still is room."""
+"""backfill binds the allocated tasks of a job that it makes ready, if there is still capacity."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tests.scheduler.trial import Manifest, Trial
 PLUGINS = [["priority", "gang"]]
 
 
-def test_nobody_is_bound_where_best_effort_pods_have_taken_the_room() -> None:
-    """Volcano: the cache looks at room once more before it binds, and the job is not bound in parts."""
+def test_no_pod_is_bound_where_best_effort_pods_use_the_capacity() -> None:
+    """Volcano: the cache checks the capacity again before it binds, and does not bind a job in parts."""
     waits: Manifest = {
         "a": {"cpu": 0.5, "spec": {"preemptionPolicy": "Never"}},
         "b": {"pods": 2, "spec": {"priority": 5}},

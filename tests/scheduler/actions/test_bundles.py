@@ -1,4 +1,4 @@
-"""Bundles: what a gang can spare, and which bundle serves a need best."""
+"""Bundles: which tasks a gang can lose alone, and which bundle covers a request best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from volcano_py.scheduler.model.resource import Resource
 
 
 def session(**jobs: Manifest) -> Session:
-    """Jobs of which everything runs."""
+    """A session with jobs whose tasks all run."""
     for job in jobs.values():
         job.setdefault("phase", "Running")
         for task in (job.get("tasks") or {"": job.setdefault("each", {"cpu": 1})}).values():
@@ -34,21 +34,21 @@ def session(**jobs: Manifest) -> Session:
 
 
 def split(found: Session, job: str = "j") -> dict[bool, list[str]]:
-    """What goes only as a whole, and what can be spared."""
+    """The tasks that are evicted only as a whole, and those that can be evicted alone."""
     of = found.jobs[f"default/{job}"]
     return {b.whole: names(b.tasks) for b in bundles_of(of, tasks(found, job), found.statuses)}
 
 
 @pytest.mark.parametrize(
     ("minimum", "spared"),
-    [(0, 3), (1, 2), (3, 0), (4, 3)],  # below its minimum nothing holds anyhow
+    [(0, 3), (1, 2), (3, 0), (4, 3)],  # below its minimum no task is kept
 )
-def test_what_is_beyond_the_minimum_can_be_spared(minimum: int, spared: int) -> None:
+def test_tasks_beyond_the_minimum_can_be_evicted_alone(minimum: int, spared: int) -> None:
     found = split(session(j={"min": minimum, "pods": 3}))
     assert len(found.get(False, [])) == spared and len(found.get(True, [])) == 3 - spared
 
 
-def test_the_less_important_tasks_are_spared_first() -> None:
+def test_the_least_important_tasks_are_evicted_first() -> None:
     roles = {name: {"cpu": 1, "spec": {"priority": p}} for name, p in (("a", 5), ("b", 1), ("c", 3))}
     assert split(session(j={"min": 1, "tasks": roles})) == {False: ["j-b-0", "j-c-0"], True: ["j-a-0"]}
 
@@ -58,7 +58,7 @@ def test_every_role_keeps_its_minimum() -> None:
     job = {"min": 2, "tasks": roles, "minTask": {"ps": 1, "w": 1}}
     assert split(session(j=job)) == {False: ["j-ps-0", "j-w-0"], True: ["j-ps-1", "j-w-1"]}
     job = {"min": 1, "tasks": roles, "minTask": {"ps": 1, "w": 1}}
-    assert len(split(session(j=job))[False]) == 3, "minimums above that of the job are not looked at"
+    assert len(split(session(j=job))[False]) == 3, "minimums above that of the job are ignored"
 
 
 def ranks(count: int, least: int) -> Manifest:
@@ -66,8 +66,8 @@ def ranks(count: int, least: int) -> Manifest:
     return {"min": 2, "tasks": tasks, "subGroups": {"g": {"size": 2, "min": least, "by": ["rank"]}}}
 
 
-def test_enough_sub_jobs_stay_whole() -> None:
-    """The first rank is taken apart, since one of two is enough; then the second one is not touched."""
+def test_the_required_number_of_sub_jobs_is_kept_whole() -> None:
+    """The first rank is partly evicted, since one of two is enough; then the second one is kept whole."""
     found = session(j=ranks(2, 1))
     for sub in found.jobs["default/j"].sub_jobs.values():
         assert sub.min_available == 2
@@ -81,22 +81,22 @@ def bundle(found: Session, job: str, whole: bool, count: int = 9) -> Bundle:
     return Bundle(found.jobs[f"default/{job}"], of, whole, requests(of), all_of_it)
 
 
-def test_spared_ones_go_first_then_as_the_policy_says_then_what_serves_most_for_what_is_lost() -> None:
+def test_bundles_are_ordered_by_gang_policy_and_benefit() -> None:
     found = session(a={"pods": 1}, b={"pods": 2}, c={"pods": 1})
     safe, much, little = bundle(found, "a", False), bundle(found, "b", True), bundle(found, "b", True, 1)
     need = Resource(2000)
     assert in_order([little, much, safe], need, lambda *_: False) == [safe, much, little]
-    assert in_order([much, little, safe], need, lambda *_: True) == [safe, much, little], "both directions say nothing"
+    assert in_order([much, little, safe], need, lambda *_: True) == [safe, much, little], "the order has no preference"
     need = Resource(1000)
     first, second = bundle(found, "b", True), bundle(found, "c", True)
     assert in_order([first, second], need, lambda a, b: a.name == "c" and b.name == "b") == [second, first]
-    assert in_order([second, first], need, lambda *_: False) == [second, first], "a whole one at half the price"
+    assert in_order([second, first], need, lambda *_: False) == [second, first], "a whole one that loses half as much"
     same = bundle(found, "a", True)
     assert in_order([second, same], need, lambda *_: False) == [same, second], "by name, if nothing else"
     assert in_order([same, same], need, lambda *_: False) == [same, same]
 
 
-def test_how_much_of_a_need_is_served() -> None:
+def test_which_part_of_a_request_a_bundle_covers() -> None:
     found = session(a={"pods": 2})
     assert serves(Resource(500, 3), Resource(1000, 1)) == 1.5 and serves(Resource(5), Resource()) == 0
     assert serves(Resource(500, 3), Resource(1000, 1), 9) == 3.5
@@ -104,7 +104,7 @@ def test_how_much_of_a_need_is_served() -> None:
     assert use(bundle(found, "a", True, 1), Resource(1000)) == 0.5
 
 
-def test_when_only_some_may_go_spared_bundles_shrink_and_whole_ones_fall_out() -> None:
+def test_protected_pods_shrink_partial_bundles_and_remove_whole_ones() -> None:
     found = session(a={"pods": 2}, b={"pods": 2}, c={"pods": 2})
     bundles = [bundle(found, "a", False), bundle(found, "b", True), bundle(found, "c", False)]
     allowed = {t.uid for t in [*tasks(found, "a")[:1], *tasks(found, "b")[:1], *tasks(found, "c")]}
@@ -116,7 +116,7 @@ def test_when_only_some_may_go_spared_bundles_shrink_and_whole_ones_fall_out() -
 @pytest.mark.parametrize(
     ("cpus", "whole", "jobs"), [(1, True, "a"), (2, True, "ab"), (2, False, "ac"), (9, True, "abc")]
 )
-def test_as_many_bundles_as_the_need_takes(cpus: int, whole: bool, jobs: str) -> None:
+def test_bundles_are_added_until_the_request_is_covered(cpus: int, whole: bool, jobs: str) -> None:
     found = session(a={"pods": 1}, b={"pods": 1}, c={"pods": 1})
     bundles = [bundle(found, "a", False), bundle(found, "b", True), bundle(found, "c", False)]
     assert "".join(b.job.name for b in enough(bundles, Resource(cpus * 1000), whole)) == jobs
@@ -130,7 +130,7 @@ def test_as_many_bundles_as_the_need_takes(cpus: int, whole: bool, jobs: str) ->
         ({"annotations": {"volcano.sh/preemptable": "false"}}, None),
     ],
 )
-def test_a_whole_bundle_takes_the_rest_of_its_gang_along_or_nobody(other: Manifest, whole: list[str] | None) -> None:
+def test_a_whole_bundle_includes_all_of_its_gang_or_is_left_out(other: Manifest, whole: list[str] | None) -> None:
     preemptable = {"annotations": {"volcano.sh/preemptable": "true"}}
     roles = {"a": {"cpu": 1, **preemptable}, "b": {"cpu": 1, **preemptable, **other}}
     found = session(j={"min": 2, "tasks": roles})
@@ -139,7 +139,7 @@ def test_a_whole_bundle_takes_the_rest_of_its_gang_along_or_nobody(other: Manife
     assert (names(made.tasks) if made else None) == whole
 
 
-def test_members_that_are_being_bound_hold_the_gang_together() -> None:
+def test_members_that_are_being_bound_keep_the_gang_whole() -> None:
     found = session(j={"min": 2, "pods": 2})
     here, elsewhere = tasks(found, "j")
     found.statuses[elsewhere.slot] = st.BINDING

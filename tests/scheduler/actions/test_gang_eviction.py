@@ -1,4 +1,4 @@
-"""gangpreempt and gangreclaim: whom they take, where, and when they leave everybody alone."""
+"""gangpreempt and gangreclaim: their victims, the nodes, and when they evict no pod."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trial(jobs: Manifest, action: str, plugins: list[list[Any]], cpu: int = 2, *
         ({"priority": "", "each": {"spec": {"priorityClassName": "system-node-critical"}}}, False),
     ],
 )
-def test_whom_gangpreempt_takes(victim: Manifest, goes: bool) -> None:
+def test_victims_of_gangpreempt(victim: Manifest, goes: bool) -> None:
     found = trial({"old": old(2, **victim), "new": new(2)}, "gangpreempt", PLUGINS, queues={"other": {}})
     assert found.evicted == ({"old-0", "old-1"} if goes else set())
 
@@ -60,14 +60,14 @@ def test_whom_gangpreempt_takes(victim: Manifest, goes: bool) -> None:
         ({}, {"queue": "other", "each": {"annotations": {"volcano.sh/preemptable": "false"}}}, False),
     ],
 )
-def test_whom_gangreclaim_takes(queue: Manifest, victim: Manifest, goes: bool) -> None:
+def test_victims_of_gangreclaim(queue: Manifest, victim: Manifest, goes: bool) -> None:
     queues = {"q": {}, "other": queue}
     jobs = {"old": old(**{"pods": 2, "minimum": 0, "queue": "q"} | victim), "new": new(1, queue="q")}
     found = trial(jobs, "gangreclaim", RECLAIM, queues=queues)
     assert len(found.evicted) == int(goes)
 
 
-def test_a_queue_that_has_its_share_takes_nothing_back() -> None:
+def test_a_queue_that_has_its_share_reclaims_nothing() -> None:
     queues = {"q": {}, "other": {}}
     jobs = {"mine": old(1, queue="q"), "old": old(1, 0, queue="other"), "new": new(1, queue="q")}
     assert not trial(jobs, "gangreclaim", RECLAIM, queues=queues).evicted
@@ -80,16 +80,16 @@ def test_a_queue_that_has_its_share_takes_nothing_back() -> None:
 @pytest.mark.parametrize(
     "blocked",
     [
-        new(3),  # does not fit whatever goes
+        new(3),  # does not fit after any eviction
         new(2, minTask={"a": 2}),  # not valid: there are no such tasks
         new(1, each={"cpu": 1, "spec": {"nodeSelector": {"zone": "none"}}}),
         new(1, each={"cpu": 1, "spec": {"schedulingGates": [{"name": "mine"}]}}),
         new(1, each={}),
     ],
-    ids=["too large", "not valid", "no node takes it", "gated", "asks for nothing"],
+    ids=["too large", "not valid", "no node accepts it", "gated", "requests nothing"],
 )
 @pytest.mark.parametrize("deviations", [None, "parity"])
-def test_nobody_goes_for_nothing(blocked: Manifest, deviations: str | None) -> None:
+def test_no_pod_is_evicted_without_need(blocked: Manifest, deviations: str | None) -> None:
     for action in ("gangpreempt", "gangreclaim"):
         found = trial({"old": old(2, 0), "new": blocked}, action, PLUGINS, deviations=deviations)
         assert not found.evicted
@@ -103,7 +103,7 @@ def test_arguments(arguments: Manifest, evicted: int) -> None:
 
 
 @pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim"])
-def test_who_is_not_let_in_takes_nobodys_place(action: str) -> None:
+def test_a_job_that_is_not_admitted_evicts_no_pod(action: str) -> None:
     for phase, count in (("Pending", 0), ("Inqueue", 1)):
         jobs = {"old": old(2, 0, queue="other"), "new": new(1, phase=phase)}
         jobs["new"]["queue"] = "other" if action == "gangpreempt" else "default"
@@ -114,7 +114,7 @@ def test_who_is_not_let_in_takes_nobodys_place(action: str) -> None:
 
 
 def test_a_job_that_runs_grows_by_one_sub_job() -> None:
-    """The first rank runs; the second one makes room for itself, and not for the third as well."""
+    """The first rank runs; pods are evicted for the second one, and not for the third."""
     roles: Manifest = {f"r{i}": {"cpu": 1, "labels": {"rank": str(i)}} for i in range(3)}
     roles["r0"]["runsOn"] = "n1"
     grows = {
@@ -130,7 +130,7 @@ def test_a_job_that_runs_grows_by_one_sub_job() -> None:
     assert found.report.pipelined() == {"default/new-r1-0": "n1"}
 
 
-def test_the_domain_that_costs_least_is_not_looked_for_but_the_gang_stays_in_one() -> None:
+def test_the_gang_is_placed_in_one_domain_not_in_the_cheapest() -> None:
     nodes: Manifest = {f"n{i}": {"cpu": 1} for i in range(1, 5)}
     hyper_nodes = {"a": {"tier": 1, "nodes": ["n1", "n2"]}, "b": {"tier": 1, "nodes": ["n3", "n4"]}}
     jobs: Manifest = {f"old{i}": old(1, 0, each={"runsOn": f"n{i}"}) for i in range(1, 5)}

@@ -1,4 +1,4 @@
-"""Evictions: in which order nodes are tried, and what is not repeated for equal tasks."""
+"""Evictions: the order of nodes, and what is not repeated for equal tasks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scenario(nodes: int, wanted: int, **more: Any) -> Manifest:
     first=st.integers(1, 6),
     data=st.data(),
 )
-def test_nodes_come_by_score_then_by_rank(scores: list[float], first: int, data: st.DataObject) -> None:
+def test_nodes_are_ordered_by_score_then_by_rank(scores: list[float], first: int, data: st.DataObject) -> None:
     rank = data.draw(st.permutations(range(len(scores))))
     candidates = np.arange(len(scores)) + 7
     with patch.object(node_order, "_FIRST", first):
@@ -57,7 +57,7 @@ def moved(session: Session, choices: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("spread", [False, True])
 @given(batches=st.lists(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 11)), max_size=7), min_size=1, max_size=4))
-def test_kept_scores_are_those_of_a_full_look(spread: bool, batches: list[list[tuple[int, int]]]) -> None:
+def test_kept_scores_equal_those_of_a_full_evaluation(spread: bool, batches: list[list[tuple[int, int]]]) -> None:
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
     constraint["labelSelector"] = {"matchLabels": {"app": "x"}}  # type: ignore[assignment]
     more: Manifest = {"each": {"cpu": 2, "spec": {"topologySpreadConstraints": [constraint]}}} if spread else {}
@@ -71,7 +71,7 @@ def test_kept_scores_are_those_of_a_full_look(spread: bool, batches: list[list[t
         assert kept.of(asking, some).tolist() == session.placement.scores_of(asking, some).tolist()
 
 
-def test_best_first_takes_only_the_given_nodes() -> None:
+def test_best_first_returns_only_the_given_nodes() -> None:
     session = opened(scenario(6, 1), PLUGINS)
     wanted = np.array([True, False, True, False, False, True])
     assert sorted(best_first(session, tasks(session, "high")[0], wanted)) == [0, 2, 5]

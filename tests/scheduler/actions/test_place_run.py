@@ -29,7 +29,7 @@ TIERS: dict[str, list[list[str]]] = {
 
 
 def objects(random: Random) -> list[Manifest]:
-    """Nodes of some shapes, partly used, and gangs of one or two roles; there is not enough for all of them."""
+    """Nodes of some shapes, partly used, and gangs of one or two roles; the capacity is not sufficient for all."""
     made: list[Manifest] = []
     for i in range(random.randint(1, 20)):
         have = {"cpu": str(random.choice((4, 8, 16))), "memory": f"{random.choice((16, 32))}Gi", "pods": "12"}
@@ -86,8 +86,8 @@ def gang(name: str, random: Random, shapes: list[Manifest], phase: str) -> list[
 
 
 def run_history(seed: int, tiers: str) -> tuple[list[Any], int]:
-    """What three cycles decide, with the sums of all nodes, jobs and queues after each; and how many tasks were placed
-    in runs."""
+    """The decisions of three cycles, with the sums of all nodes, jobs and queues after each; and how many tasks were
+    placed in runs."""
     document = {"actions": ACTIONS, "tiers": [{"plugins": [{"name": p} for p in tier]} for tier in TIERS[tiers]]}
     conf = load(json.dumps(document), REGISTRY.actions)
     simulation = Simulation(objects(Random(seed)), seed=seed)
@@ -159,7 +159,7 @@ def test_a_gang_costs_few_passes() -> None:
     assert report.counters["columns_refreshed"] == 0
 
 
-def test_a_gang_whose_rules_cannot_look_ahead_is_looked_at_once() -> None:
+def test_a_gang_without_rules_for_runs_is_evaluated_once() -> None:
     spread = {
         "maxSkew": 5,
         "topologyKey": "zone",

@@ -1,4 +1,4 @@
-"""preempt: who is served, whom he may take, within a queue and within a job."""
+"""preempt: which jobs it serves and which pods it evicts, within a queue and within a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trial(jobs: Manifest, cpu: int = 2, actions: str = "allocate, preempt", **mo
         (new(1, queue="other"), 0),
     ],
 )
-def test_how_many_go(job: Manifest, evicted: int, configurations: list[Manifest]) -> None:
+def test_number_of_victims(job: Manifest, evicted: int, configurations: list[Manifest]) -> None:
     found = trial({"old": old(2), "new": job}, queues={"other": {}}, configurations=configurations)
     assert len(found.evicted) == evicted
 
@@ -62,7 +62,7 @@ def test_how_many_go(job: Manifest, evicted: int, configurations: list[Manifest]
         ({"maxCandidateNodesAbsolute": 0, "minCandidateNodesPercentage": 100}, 0),
     ],
 )
-def test_where_no_candidate_is_wanted_volcano_frees_no_node(limits: Manifest, evicted: int) -> None:
+def test_with_no_candidate_nodes_volcano_frees_no_node(limits: Manifest, evicted: int) -> None:
     arguments = {"enableTopologyAwarePreemption": True, **limits}
     settings = {"configurations": [{"name": "preempt", "arguments": arguments}]}
     assert len(trial({"old": old(2), "new": new(1)}, deviations="parity", **settings).evicted) == evicted
@@ -70,7 +70,7 @@ def test_where_no_candidate_is_wanted_volcano_frees_no_node(limits: Manifest, ev
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
-def test_who_is_not_let_in_takes_nobodys_place(phase: str) -> None:
+def test_a_job_that_is_not_admitted_evicts_no_pod(phase: str) -> None:
     found = trial({"old": old(2), "new": new(1, phase=phase)}, actions="preempt")
     assert len(found.evicted) == int(phase == "Inqueue")
 
@@ -86,12 +86,12 @@ def test_two_jobs_are_served_one_after_the_other() -> None:
     assert found.evicted == {"old-0", "old-1"} and set(found.report.pipelined()) == {"default/x-0", "default/y-0"}
 
 
-def test_a_job_that_cannot_be_helped_does_not_stand_in_the_way() -> None:
+def test_a_job_that_eviction_cannot_help_does_not_block_the_next() -> None:
     found = trial({"old": old(2), "big": new(1, each={"cpu": 9}), "new": new(1, priority="mid")})
     assert found.evicted == {"old-1"} and set(found.report.pipelined()) == {"default/new-0"}
 
 
-def test_within_a_job_the_more_important_task_takes_the_place_of_another() -> None:
+def test_within_a_job_the_more_important_task_preempts_another() -> None:
     roles = {
         "a": {"cpu": 1, "runsOn": "n1", "annotations": {"volcano.sh/task-priority": "1"}},
         "b": {"pods": 2, "cpu": 1, "annotations": {"volcano.sh/task-priority": "5"}},
@@ -105,7 +105,7 @@ def test_within_a_job_the_more_important_task_takes_the_place_of_another() -> No
     assert found.evicted == {"j-a-0"}
 
 
-def test_who_asks_for_nothing_takes_only_the_place_of_such() -> None:
+def test_best_effort_pods_preempt_only_best_effort_pods() -> None:
     for each, evicted in (({}, set()), ({"cpu": 0}, {"old-0"})):
         jobs = {"old": old(1, each=each), "new": new(1, each={})}
         scenario = {"nodes": {"n1": {"cpu": 2, "pods": 1}}, "priorities": PRIORITIES, "jobs": jobs}
@@ -125,8 +125,8 @@ def test_who_asks_for_nothing_takes_only_the_place_of_such() -> None:
         ("n2", "parity", 1),
     ],
 )
-def test_what_an_earlier_promise_forbids(nominated: str, deviations: str | None, evicted: int) -> None:
-    """In parity a pod waits for ever whose promised node is gone, or full; see stale-nominations."""
+def test_an_earlier_nomination_prevents_preemption(nominated: str, deviations: str | None, evicted: int) -> None:
+    """In parity a pod waits forever if its nominated node is deleted or full; see stale-nominations."""
     each = {"cpu": 1, "status": {"nominatedNodeName": nominated}}
     nodes = {"n1": {"cpu": 2}, "n2": {"cpu": 2, "cordoned": True}}
     scenario = {"nodes": nodes, "priorities": PRIORITIES, "jobs": {"old": old(2), "new": new(1, each=each)}}
@@ -136,7 +136,7 @@ def test_what_an_earlier_promise_forbids(nominated: str, deviations: str | None,
 
 
 def leaving(reason: str, priority: int) -> Manifest:
-    """A pod of the job old on its way out."""
+    """A terminating pod of the job old."""
     metadata = {"name": "gone", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"}
     container = {"name": "c", "resources": {"requests": {"cpu": 1}}}
     return {
@@ -154,7 +154,7 @@ def leaving(reason: str, priority: int) -> Manifest:
     ("reason", "priority", "evicted"),
     [("PreemptionByScheduler", 0, 0), ("PreemptionByScheduler", 100, 1), ("EvictionByEvictionAPI", 0, 1)],
 )
-def test_while_the_evicted_leave_nobody_else_is_evicted(reason: str, priority: int, evicted: int) -> None:
+def test_while_victims_terminate_no_other_pod_is_evicted(reason: str, priority: int, evicted: int) -> None:
     each = {"cpu": 2, "status": {"nominatedNodeName": "n1"}}
     scenario = {
         "nodes": {"n1": {"cpu": 2, "pods": 2}},

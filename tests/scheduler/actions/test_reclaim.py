@@ -1,4 +1,4 @@
-"""reclaim: which queue takes back, from whom, and how much."""
+"""reclaim: which queue reclaims, from which queues, and how much."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trial(jobs: Manifest, queues: Manifest | None = None, actions: str = "alloca
         (new(1, queue="rich"), 0),
     ],
 )
-def test_how_many_go(job: Manifest, evicted: int, deviations: str | None) -> None:
+def test_number_of_victims(job: Manifest, evicted: int, deviations: str | None) -> None:
     assert len(trial({"old": old(4), "new": job}, deviations=deviations).evicted) == evicted
 
 
@@ -57,17 +57,17 @@ def test_how_many_go(job: Manifest, evicted: int, deviations: str | None) -> Non
         ({"queue": "poor"}, {}),
     ],
 )
-def test_whom_nobody_takes(victim: Manifest, queue: Manifest) -> None:
+def test_pods_that_are_never_victims(victim: Manifest, queue: Manifest) -> None:
     assert not trial({"old": old(4, **victim), "new": new(1)}, {"rich": queue}).evicted
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
-def test_who_is_not_let_in_takes_nothing_back(phase: str) -> None:
+def test_a_job_that_is_not_admitted_reclaims_nothing(phase: str) -> None:
     found = trial({"old": old(4), "new": new(1, phase=phase)}, actions="reclaim")
     assert len(found.evicted) == int(phase == "Inqueue")
 
 
-def test_a_queue_that_holds_its_share_takes_nothing_back() -> None:
+def test_a_queue_that_holds_its_share_reclaims_nothing() -> None:
     jobs = {"old": old(2), "mine": old(2, "poor"), "new": new(1)}
     assert not trial(jobs).evicted
     assert len(trial(jobs, {"poor": {"weight": 3}}).evicted) == 1
@@ -79,13 +79,13 @@ def test_queues_are_served_in_their_order_and_jobs_in_theirs() -> None:
     assert "default/b-0" in found.report.pipelined() and len(found.evicted) == len(found.report.pipelined())
 
 
-def test_a_job_that_cannot_be_helped_does_not_stand_in_the_way() -> None:
+def test_a_job_that_eviction_cannot_help_does_not_block_the_next() -> None:
     big = new(1, each={"cpu": 9})
     found = trial({"old": old(4), "big": big, "new": new(1)})
     assert set(found.report.pipelined()) == {"default/new-0"} and len(found.evicted) == 1
 
 
-def test_nodes_are_freed_by_name_and_only_as_far_as_it_takes() -> None:
+def test_nodes_are_freed_by_name_and_only_as_far_as_necessary() -> None:
     jobs = {"b": old(2, each={"runsOn": "b"}), "a": old(2, each={"runsOn": "a"}), "new": new(1)}
     scenario = {"nodes": {"b": {"cpu": 2}, "a": {"cpu": 2}}, "queues": {"rich": {}, "poor": {}}, "jobs": jobs}
     found = Trial(scenario, PLUGINS, "allocate, reclaim")

@@ -111,7 +111,7 @@ def bind_of(stored, where="n1"):
     return Bind("default", meta["name"], meta["uid"], where, "default/g")
 
 
-async def test_the_model_is_complete_after_the_first_lists_and_changes_follow(api):
+async def test_the_model_is_complete_after_the_first_lists_and_follows_changes(api):
     fill(api)
     async with Live(api) as live:
         assert set(live.model.tasks) == {"default/p0", "default/p1"}
@@ -212,7 +212,7 @@ async def test_quarantine_is_reported_after_leadership_is_won(api):
 
 
 @pytest.mark.parametrize("outcome", ["revoked", "lost", "failed"])
-async def test_a_bind_that_was_not_carried_out_is_forgotten(api, outcome):
+async def test_a_bind_that_was_not_written_is_forgotten(api, outcome):
     one, _ = fill(api)
     async with Live(api) as live:
         full = live.idle("n1")
@@ -220,12 +220,12 @@ async def test_a_bind_that_was_not_carried_out_is_forgotten(api, outcome):
         assert live.state("p0") == st.BINDING and live.idle("n1") < full
         live.cache.handle_result(bind_of(one), Result(1, outcome, "why"))
         if outcome == "failed":
-            assert live.state("p0") == st.BINDING, "it is decided again only after a back-off"
+            assert live.state("p0") == st.BINDING, "it is scheduled again only after a back-off"
         await live.until(lambda: live.state("p0") == st.PENDING)
         assert live.idle("n1") == full and live.model.dirty
 
 
-async def test_a_bind_stays_assumed_until_the_watch_shows_it(api):
+async def test_a_bind_stays_assumed_until_the_watch_returns_it(api):
     one, _ = fill(api)
     async with Live(api) as live:
         live.model.assume(bind_of(one))
@@ -259,7 +259,7 @@ async def test_an_unknown_bind_is_read(api):
 
 
 def undecodable(stored, node=""):
-    """The pod as the API server has it, with managedFields nested too deep to be decoded."""
+    """The pod in the API server, with managedFields nested too deeply to be decoded."""
     shown = json.loads(json.dumps(stored))
     shown["metadata"]["managedFields"] = "@"
     if node:
@@ -326,7 +326,7 @@ async def test_a_conflict_waits_for_the_watch(api):
         live.model.dirty = live.model.jobs_moved = False
         live.cache.handle_result(wrote, Result(1, "conflict"))
         assert not (live.model.dirty or live.model.jobs_moved), (
-            "nothing is decided again before the watch shows a newer object"
+            "nothing is decided again before the watch returns a newer object"
         )
         group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1, "queue": "default"}}
         api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
@@ -387,7 +387,7 @@ async def test_an_eviction_that_failed_is_forgotten(api):
         await live.until(lambda: live.state("r") == st.RUNNING)
 
 
-async def test_a_status_that_failed_is_as_the_watch_showed_it(api):
+async def test_a_failed_status_write_restores_the_status_of_the_watch(api):
     fill(api)
     async with Live(api) as live:
         uid = live.model.jobs["default/g"].pod_group.metadata.uid
@@ -443,7 +443,7 @@ async def test_a_dump_follows_no_link_and_overwrites_nothing(api, tmp_path, monk
     assert not target.exists()
 
 
-async def test_a_dump_is_a_list_that_names_its_kinds(api, tmp_path):
+async def test_a_dump_is_a_list_of_objects_with_kinds(api, tmp_path):
     fill(api)
     async with Live(api) as live:
         file = dump(live.cache.informers.values(), tmp_path)

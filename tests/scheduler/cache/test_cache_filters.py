@@ -1,4 +1,4 @@
-"""Which objects are this scheduler's."""
+"""The objects that this scheduler is responsible for."""
 
 import zlib
 
@@ -61,8 +61,8 @@ def test_a_group_and_its_pods_go_to_the_same_member():
         assert filters.accepts("PodGroup", group) is filters.accepts("Pod", pod(owner="job-7"))
 
 
-def test_the_ring_is_that_of_the_library():
-    # By its definition: 20 points a member at CRC-32 of index and name, the first point strictly above the
+def test_the_ring_equals_volcanos_library():
+    # By its definition: 20 points per member at CRC-32 of index and name, the first point strictly above the
     # key's.
     members = ["volcano-0", "volcano-1"]
     points = sorted((zlib.crc32(f"{i}{m}".encode()), m) for m in members for i in range(20))

@@ -1,4 +1,4 @@
-"""Pre-bind steps in the dispatcher's machine: order, barriers, undoing. No I/O, time is a number."""
+"""Pre-bind steps in the dispatcher's machine: order, barriers, undo. No I/O, time is a number."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def shown(item):
 
 
 def run(machine, now=1.0, failing=None, seen=None):
-    """Carry out what may begin until nothing is left; `failing`: what fails, by its text."""
+    """Execute the writes that may begin until none is left; `failing`: the failures, by the text of the write."""
     seen = [] if seen is None else seen
     while items := machine.take(now):
         for item in items:
@@ -66,7 +66,7 @@ def outcomes(machine):
     return {r.id: r.outcome for r in machine.results()}
 
 
-def test_the_steps_come_in_order_and_the_bind_last(machine):
+def test_the_steps_are_written_in_order_and_the_bind_last(machine):
     machine.plan(1, [bind("a", select("x"), wait("x"), barrier="")], 0.0)
     assert machine.backlog == 2
     assert run(machine) == ["SelectNode x", "AwaitVolume x", "Bind a"]
@@ -120,7 +120,7 @@ def test_waiting_ends_with_the_time_limit(machine):
     assert outcomes(machine) == {1: "failed"}
 
 
-def test_a_busy_server_is_asked_again_and_given_up_at_last(machine):
+def test_a_busy_server_is_retried_a_limited_number_of_times(machine):
     machine.plan(1, [bind("a", select("x"))], 0.0)
     seen = []
     for now in range(1, 200):
@@ -129,19 +129,19 @@ def test_a_busy_server_is_asked_again_and_given_up_at_last(machine):
     assert outcomes(machine) == {1: "failed"}
 
 
-def test_an_outage_is_waited_for(machine):
+def test_an_outage_delays_the_steps(machine):
     machine.plan(1, [bind("a", select("x"))], 0.0)
     (item,) = machine.take(1.0)
     machine.failed(item, DOWN, 1.0)
     assert run(machine, 100.0) == ["SelectNode x", "Bind a"]
 
 
-@pytest.mark.parametrize("gone", [Revoke("Node", "n1"), Revoke("Job", "ns/g"), Revoke("Pod", "ns/b", "uid-b")])
-def test_what_is_gone_revokes_the_gang_and_undoes_its_steps(machine, gone):
+@pytest.mark.parametrize("deleted", [Revoke("Node", "n1"), Revoke("Job", "ns/g"), Revoke("Pod", "ns/b", "uid-b")])
+def test_a_deletion_revokes_the_gang_and_undoes_its_steps(machine, deleted):
     machine.plan(1, [bind("a", select("x")), bind("b", select("y"), wait("y"))], 0.0)
     first = machine.take(1.0)
     machine.done(first[0], 1.0)
-    machine.revoke(gone, 1.0)
+    machine.revoke(deleted, 1.0)
     assert outcomes(machine) == {}
     machine.done(first[1], 1.0)
     assert run(machine) == ["undo SelectNode y", "undo SelectNode x"]

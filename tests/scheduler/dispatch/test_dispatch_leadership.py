@@ -1,4 +1,4 @@
-"""Leadership follows the Lease, whatever state the election is in."""
+"""Leadership follows the Lease, in any state of the election."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = Settings(lease_duration=0.3, renew_deadline=0.2, retry_period=0.1)
 
 
 class Election:
-    """Stands in for the election: it holds the Lease as the test says, and reports nothing."""
+    """A fake election: it holds the Lease as the test sets it, and reports nothing."""
 
     observed_holder = "another"
 
@@ -39,7 +39,7 @@ async def following(leadership: Leadership) -> AsyncIterator[asyncio.Task[None]]
         await asyncio.wait([task])
 
 
-async def test_it_ends_when_the_lease_runs_out_and_begins_again_with_it() -> None:
+async def test_leadership_ends_and_begins_with_the_lease() -> None:
     seen: list[bool] = []
     leadership = Leadership(Settings(), seen.append)
     election: Any = Election(True)
@@ -47,7 +47,7 @@ async def test_it_ends_when_the_lease_runs_out_and_begins_again_with_it() -> Non
     async with following(leadership):
         await until(lambda: seen == [True] and leadership.holds(), "it does not begin")
         election.held = False
-        assert not leadership.holds(), "a write asks the Lease itself"
+        assert not leadership.holds(), "a write checks the Lease itself"
         await until(lambda: seen == [True, False], "it does not end")
         election.held = True
         await until(lambda: seen == [True, False, True], "it does not begin again")
@@ -61,7 +61,7 @@ async def test_an_election_without_requests_is_stuck() -> None:
             leadership.attempting()
             await asyncio.sleep(0.03)
         assert leadership.problem() == "" and not task.done()
-        await until(lambda: leadership.problem(), "nothing is noticed")
+        await until(lambda: leadership.problem(), "no problem is reported")
         assert "no attempt to acquire or renew the Lease" in leadership.problem()
         with pytest.raises(Stuck):
             await task

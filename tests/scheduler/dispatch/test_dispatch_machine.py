@@ -82,7 +82,7 @@ def test_a_bind_is_followed_by_volcanos_event(machine):
     (item,) = machine.take(1)
     assert item.op == Event("Pod", "ns", "a", "uid-a", "Normal", "Scheduled", "Successfully assigned ns/a to n1")
     machine.done(item, 2)
-    assert [r.id for r in machine.results()] == [1], "our own follow-ups are nobody's result"
+    assert [r.id for r in machine.results()] == [1], "follow-ups have no result"
     assert machine.backlog == 0
 
 
@@ -133,7 +133,7 @@ def test_an_operation_that_may_have_been_carried_out_is_never_lost(machine):
     assert outcomes(machine) == {1: "unknown"}
 
 
-def test_urgent_work_passes_a_long_queue_of_binds(machine):
+def test_urgent_operations_overtake_a_long_queue_of_binds(machine):
     machine.plan(1, [bind(f"p{i}") for i in range(100)], 0)
     machine.plan(200, [evict("v"), status(phase="Inqueue", urgent=True)], 0)
     begun = []
@@ -157,7 +157,7 @@ def test_binds_do_not_starve_conditions_and_events(machine):
     assert seen[Bind] > 6 * (seen[PodCondition] + seen[Event])
 
 
-def test_lower_lanes_never_take_all_places(machine):
+def test_lower_lanes_never_use_all_slots(machine):
     machine.plan(1, [condition(f"c{i}") for i in range(50)] + [event(f"e{i}") for i in range(50)], 0)
     machine.take(0)
     assert machine.in_flight < 4
@@ -174,7 +174,7 @@ def test_writes_on_one_object_never_overlap_and_keep_their_order(machine):
     assert evict("a") in ops(machine.take(1))
 
 
-def test_of_waiting_statuses_only_the_newest_is_written(machine):
+def test_of_pending_statuses_only_the_newest_is_written(machine):
     machine.plan(1, [status(phase="Pending")], 0)
     (in_flight,) = machine.take(0)
     machine.plan(2, [status(phase="Inqueue", urgent=True)], 0)
@@ -183,7 +183,7 @@ def test_of_waiting_statuses_only_the_newest_is_written(machine):
     machine.done(in_flight, 1)
     (item,) = machine.take(1)
     assert item.op.status == {"phase": "Running"}
-    assert item.lane == 0, "it inherits the haste of the one it replaced"
+    assert item.lane == 0, "it inherits the lane of the one it replaced"
 
 
 def test_queue_statuses_are_coalesced_by_queue(machine):
@@ -215,7 +215,7 @@ def test_a_condition_behind_one_in_flight_waits_a_second_too(machine):
     assert [i for i in machine.take(2.0) if isinstance(i.op, PodCondition)]
 
 
-def test_a_bind_makes_the_waiting_condition_pointless(machine):
+def test_a_bind_supersedes_the_pending_condition(machine):
     machine.plan(1, [condition("a")], 0)
     machine.plan(2, [bind("a")], 0)
     assert outcomes(machine) == {1: "superseded"}
@@ -231,13 +231,13 @@ def test_a_rejected_bind_fails_and_the_pod_gets_a_condition(machine):
     assert item.op == PodCondition("ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node")
 
 
-def test_a_rejected_bind_of_a_pod_that_is_gone_gets_no_condition(machine):
+def test_a_rejected_bind_of_a_deleted_pod_gets_no_condition(machine):
     machine.plan(1, [bind()], 0)
     machine.failed(machine.take(0)[0], Failure("rejected", "not found", pod_gone=True), 1)
     assert machine.take(1) == [] and outcomes(machine) == {1: "failed"}
 
 
-def test_a_write_to_a_busy_server_is_retried_with_back_off_then_given_up(machine):
+def test_a_write_to_a_busy_server_is_retried_with_back_off_then_fails(machine):
     machine.plan(1, [bind()], 0)
     now, pauses = 0.0, []
     while True:
@@ -250,7 +250,7 @@ def test_a_write_to_a_busy_server_is_retried_with_back_off_then_given_up(machine
             now = wake
             continue
         machine.failed(items[0], BUSY, now)
-    assert outcomes(machine) == {1: "unknown"}, "a 5xx may come after the deed"
+    assert outcomes(machine) == {1: "unknown"}, "a 5xx may be sent after the write"
     assert pauses == sorted(pauses) and len(pauses) == 7
 
 
@@ -268,7 +268,7 @@ def test_retry_after_is_honoured(machine):
     assert machine.take(6.9) == [] and len(machine.take(7.0)) == 1
 
 
-def test_an_absent_server_is_probed_by_one_write_at_a_time(machine):
+def test_an_unreachable_server_is_probed_by_one_write_at_a_time(machine):
     machine.plan(1, [bind(f"p{i}") for i in range(8)], 0)
     for item in machine.take(0):
         machine.failed(item, DOWN, 0)
@@ -286,10 +286,10 @@ def test_an_absent_server_is_probed_by_one_write_at_a_time(machine):
     now = machine.wake_at(now)
     (probe,) = machine.take(now)
     machine.done(probe, now)
-    assert len(machine.take(now)) == 4, "it is back: all go on"
+    assert len(machine.take(now)) == 4, "the server is reachable: all continue"
 
 
-def test_an_outage_loses_nothing_and_doubles_nothing(machine):
+def test_an_outage_neither_loses_nor_repeats_operations(machine):
     machine.plan(1, [bind(f"p{i}") for i in range(20)], 0)
     carried_out, now, fail = [], 0.0, 15
     while machine.backlog:
@@ -334,14 +334,14 @@ def test_revoking_a_pod_compares_its_uid(machine):
     assert outcomes(machine) == {5: "revoked"}
 
 
-def test_a_bind_that_may_have_got_through_is_not_just_revoked(machine):
+def test_the_result_of_a_revoked_bind_that_may_have_succeeded_is_unknown(machine):
     machine.plan(1, [bind("a", "dead")], 0)
     machine.failed(machine.take(0)[0], HALF, 0)
     machine.revoke(Revoke("Node", "dead"), 0)
     assert outcomes(machine) == {1: "unknown"}
 
 
-def test_silence_of_the_decider_is_noticed_and_any_sign_of_life_counts(machine):
+def test_a_missing_heartbeat_is_detected_and_any_message_counts_as_one(machine):
     machine.beat(0)
     assert not machine.silent(30) and machine.silent(30.1)
     machine.plan(1, [], 30)
@@ -351,7 +351,7 @@ def test_silence_of_the_decider_is_noticed_and_any_sign_of_life_counts(machine):
 
 
 class Random(RuleBasedStateMachine):
-    """Whatever happens, each operation gets one result, and no object has two writes on their way."""
+    """In any sequence of events each operation gets one result, and no object has two writes in flight."""
 
     @initialize()
     def begin(self):
@@ -417,7 +417,7 @@ class Random(RuleBasedStateMachine):
         assert len(self.in_flight) <= 3 and self.machine.in_flight == len(self.in_flight)
 
     def teardown(self):
-        # Let everything come to an end, with a server that works.
+        # Complete everything, with a server that works.
         for _ in range(10_000):
             for item in self.in_flight:
                 self.machine.done(item, self.now)

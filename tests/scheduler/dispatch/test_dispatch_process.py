@@ -1,4 +1,4 @@
-"""The dispatcher as it really runs: a process of its own, a pipe, an API server."""
+"""The dispatcher in its own process, with a pipe and an API server."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ def kubeconfig(tmp_path, api):
 
 
 class Running:
-    """A decider that only has a dispatcher."""
+    """A decider with nothing but a dispatcher."""
 
     def __init__(self, tmp_path, api, **options):
         quick = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
@@ -94,10 +94,10 @@ async def test_binds_are_carried_out_and_acknowledged(tmp_path, api):
         assert all(r[0].took > 0 for r in d.results.values())
         assert set(api.bindings.values()) == {"n1"} and len(api.bindings) == 300
         await d.until(lambda: any(o.get("reason") == "Scheduled" for o in api.objects.values()))
-    assert api.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is given back"
+    assert api.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is released"
 
 
-async def test_a_failed_bind_comes_back_with_its_reason(tmp_path, api):
+async def test_a_failed_bind_is_reported_with_its_reason(tmp_path, api):
     (bind,) = put_pods(api, 1)
     api.fault("POST ", lambda r: status(403, "Forbidden", "not you"))
     async with Running(tmp_path, api, leader_elect=False) as d:
@@ -110,7 +110,7 @@ async def test_a_failed_bind_comes_back_with_its_reason(tmp_path, api):
         assert condition["message"] == "failed to bind to node n1: not you"
 
 
-async def test_an_outage_is_waited_out_and_nothing_is_bound_twice(tmp_path, api):
+async def test_writes_continue_after_an_outage_and_nothing_is_bound_twice(tmp_path, api):
     binds = put_pods(api, 50)
     async with Running(tmp_path, api, leader_elect=False) as d:
         await api.stop()
@@ -125,7 +125,7 @@ async def test_an_outage_is_waited_out_and_nothing_is_bound_twice(tmp_path, api)
         assert len(names) == len(set(names)) == 50
 
 
-async def test_losing_the_lease_stops_writing_and_winning_it_starts_again(tmp_path, api):
+async def test_writing_stops_and_starts_with_leadership(tmp_path, api):
     binds = put_pods(api, 2)
     async with Running(tmp_path, api) as d:
         stolen = {**api.objects[LEASE]["spec"], "holderIdentity": "thief", "leaseDurationSeconds": 1}
@@ -175,7 +175,7 @@ async def test_a_dispatcher_that_hangs_is_replaced_and_its_operations_are_unknow
         assert not api.bindings and d.handle.problem() == ""
 
 
-async def test_a_long_cycle_of_the_decider_is_no_silence_of_the_dispatcher(tmp_path, api):
+async def test_a_long_cycle_does_not_count_as_a_missing_heartbeat(tmp_path, api):
     async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=3.0) as d:
         for _ in range(3):
             time.sleep(2.1)
@@ -184,7 +184,7 @@ async def test_a_long_cycle_of_the_decider_is_no_silence_of_the_dispatcher(tmp_p
         assert d.handle.restarts == 0 and d.handle.problem() == ""
 
 
-async def test_a_message_that_cannot_be_handled_costs_the_dispatcher_and_no_result(tmp_path, api, monkeypatch):
+async def test_an_invalid_message_ends_the_dispatcher_and_loses_no_result(tmp_path, api, monkeypatch):
     (bind,) = put_pods(api, 1)
     async with Running(tmp_path, api, leader_elect=False) as d:
         real = d.handle._receive
@@ -201,7 +201,7 @@ async def test_a_message_that_cannot_be_handled_costs_the_dispatcher_and_no_resu
         await d.until(lambda: d.handle.restarts == 1 and d.handle.leading)
 
 
-async def test_a_dispatcher_that_ends_again_and_again_is_a_problem(tmp_path, api):
+async def test_a_dispatcher_that_ends_repeatedly_is_unhealthy(tmp_path, api):
     async with Running(tmp_path, api, leader_elect=False) as d:
         for count in range(1, 6):
             assert d.handle.problem() == ""
@@ -212,7 +212,7 @@ async def test_a_dispatcher_that_ends_again_and_again_is_a_problem(tmp_path, api
         assert "ended 5 times in a row" in d.handle.problem()
 
 
-async def test_what_waits_for_a_dead_node_is_revoked(tmp_path, api):
+async def test_operations_that_wait_for_a_deleted_node_are_revoked(tmp_path, api):
     binds = put_pods(api, 200)
 
     async def slow(request):
@@ -294,7 +294,7 @@ def alive(pid):
         return False
 
 
-def test_frames_survive_any_cut():
+def test_frames_are_read_from_parts_of_any_length():
     messages = [Heartbeat(), Plan(1, 7, [Bind("a", "b", "c", "d", "e", {"f": "g"})]), Revoke("Node", "n")]
     data = b"".join(encode(m) for m in messages)
     for size in (1, 2, 3, 7, 100):
@@ -304,7 +304,7 @@ def test_frames_survive_any_cut():
         assert seen == messages
 
 
-def test_nonsense_is_noticed():
+def test_invalid_frames_are_errors():
     with pytest.raises(InvalidFrame):
         list(Reader(FromDecider).feed(b"HTTP/1.1 200 OK\r\n"))
     with pytest.raises(InvalidFrame):

@@ -66,7 +66,7 @@ async def test_binding_twice_to_the_same_node_succeeds(api, writer):
     assert await writer.write(BIND) is None
 
 
-async def test_a_pod_on_another_node_is_a_failure_that_names_it(api, writer):
+async def test_binding_a_pod_on_another_node_fails_with_that_node(api, writer):
     put_pod(api)
     assert await writer.write(BIND) is None
     failure = await writer.write(Bind("default", "a", "u", "n2", "default/g"))
@@ -74,14 +74,14 @@ async def test_a_pod_on_another_node_is_a_failure_that_names_it(api, writer):
     assert not failure.pod_gone
 
 
-async def test_a_pod_of_another_uid_is_gone(api, writer):
+async def test_a_pod_with_another_uid_counts_as_deleted(api, writer):
     put_pod(api)
     await writer.write(BIND)
     failure = await writer.write(Bind("default", "a", "former", "n1", "default/g"))
     assert failure.kind == "rejected" and failure.pod_gone
 
 
-async def test_a_missing_pod_is_gone(writer):
+async def test_a_missing_pod_counts_as_deleted(writer):
     failure = await writer.write(BIND)
     assert failure.kind == "rejected" and failure.pod_gone
 
@@ -104,7 +104,7 @@ async def test_an_eviction_sets_volcanos_conditions_then_deletes_with_the_uid(ap
     assert options["preconditions"]["uid"] == "u" and options["preconditions"]["resourceVersion"]
 
 
-async def test_evicting_a_pod_that_is_gone_or_terminating_is_done(api, writer):
+async def test_evicting_a_deleted_or_terminating_pod_succeeds(api, writer):
     assert await writer.write(EVICT) is None
     put_pod(api, uid="another")
     assert await writer.write(EVICT) is None
@@ -183,7 +183,7 @@ async def test_a_queue_status_replaces_allocated_only(api, writer):
     assert all("/queues/q/status" in call for call in api.log)
 
 
-async def test_an_event_names_the_kind_of_its_object(api, writer):
+async def test_an_event_has_the_kind_of_its_object(api, writer):
     event = Event("PodGroup", "default", "g", "", "Warning", "Unschedulable", "no room")
     assert await writer.write(event) is None
     (made,) = [o for (p, _, _), o in api.objects.items() if p == "events"]
@@ -196,7 +196,7 @@ async def test_an_event_names_the_kind_of_its_object(api, writer):
     assert made["source"]["component"] == "volcano"
 
 
-async def test_the_event_of_an_eviction_names_the_job_that_it_is_for(api, writer):
+async def test_the_event_of_an_eviction_contains_the_evictor(api, writer):
     first, *_ = follow_ups(Evict("default", "a", "uid-a", "default/g", "reclaim", "other/starving"))
     assert await writer.write(first) is None
     (made,) = [o for (p, _, _), o in api.objects.items() if p == "events"]
@@ -219,7 +219,7 @@ async def test_the_event_of_an_eviction_names_the_job_that_it_is_for(api, writer
         (422, {}, "rejected", True, 0.0),
     ],
 )
-async def test_answers_become_failures(api, writer, code, headers, kind, sent, after):
+async def test_error_responses_become_failures(api, writer, code, headers, kind, sent, after):
     put_pod(api)
     api.fault("POST ", lambda r: status(code, "", "why", headers=headers))
     failure = await writer.write(BIND)
@@ -261,7 +261,7 @@ async def test_a_status_is_written_only_on_the_version_that_it_was_decided_from(
         assert kept.get("status") == made.get("status")
 
 
-async def test_our_own_last_write_is_no_change_by_another(api, writer):
+async def test_an_own_write_is_not_a_conflict(api, writer):
     first = api.put("podgroups", GROUP)["metadata"]["resourceVersion"]
 
     def decided(phase, version):
@@ -269,7 +269,7 @@ async def test_our_own_last_write_is_no_change_by_another(api, writer):
 
     assert await writer.write(decided("Inqueue", first)) is None
     second = stored(api, "podgroups", "g")["metadata"]["resourceVersion"]
-    assert await writer.write(decided("Running", first)) is None, "the watch has not shown the second version yet"
+    assert await writer.write(decided("Running", first)) is None, "the watch has not returned the second version yet"
     assert await writer.write(decided("Unknown", second)) is None
     api.put("podgroups", {**stored(api, "podgroups", "g"), "spec": {"changed": True}})
     for version in (first, second):
@@ -285,7 +285,7 @@ async def test_a_conflict_of_anything_else_is_a_rejection(api, writer):
 
 
 def undecodable(obj):
-    """JSON of the object, nested too deep to be decoded."""
+    """JSON of the object, nested too deeply to be decoded."""
     shown = json.loads(json.dumps(obj))
     shown["metadata"]["managedFields"] = "@"
     return json.dumps(shown).replace('"@"', '{"f:a":' * 1_200 + "1" + "}" * 1_200).encode()
@@ -318,7 +318,7 @@ async def test_a_bound_pod_that_cannot_be_decoded_is_bound(api, writer):
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"[]", "half"])
-async def test_an_answer_that_cannot_be_used_is_repeated_alone(api, writer, body):
+async def test_only_the_write_with_an_invalid_response_is_repeated(api, writer, body):
     made = put_pod(api)
     whole = undecodable(made)
     answers(api, "PATCH ", whole[: len(whole) // 2] if body == "half" else body)

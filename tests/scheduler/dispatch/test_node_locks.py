@@ -1,4 +1,4 @@
-"""Locks of nodes as the dispatcher writes them: taken once, kept from others, released, taken over when left behind."""
+"""Locks of nodes: acquired once, kept from other pods, released, and acquired again after they expire."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def step(age: float = 0.0) -> LockNode:
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"other": "x"}], ids=["no annotations", "none", "others"])
-async def test_it_is_taken_by_the_version_that_was_read_and_released(annotations: dict[str, str] | None) -> None:
+async def test_a_lock_is_acquired_with_a_version_and_released(annotations: dict[str, str] | None) -> None:
     api, mine = OneNode(annotations), step()
     await lock_node(api, mine)  # type: ignore[arg-type]
     assert api.lock == mine.time
     await lock_node(api, mine)  # type: ignore[arg-type]
-    assert api.versions == ["7"], "a step that is repeated writes nothing"
+    assert api.versions == ["7"], "a repeated step writes nothing"
     await unlock_node(api, mine)  # type: ignore[arg-type]
     assert api.lock is None
 
 
-async def test_a_lock_of_another_pod_stays() -> None:
+async def test_a_lock_of_another_pod_is_kept() -> None:
     other = step(60).time
     api = OneNode({LOCK: other})
     with pytest.raises(StepFailed, match="Node n has been locked since"):
@@ -74,13 +74,13 @@ async def test_a_lock_of_another_pod_stays() -> None:
 
 
 @pytest.mark.parametrize("left", [step(LOCK_EXPIRES + 60).time, "yesterday"], ids=("expired", "no-time"))
-async def test_a_lock_that_a_dead_process_left_is_taken_over(left: str) -> None:
+async def test_an_expired_lock_is_acquired(left: str) -> None:
     api, mine = OneNode({LOCK: left}), step()
     await lock_node(api, mine)  # type: ignore[arg-type]
     assert api.lock == mine.time
 
 
-async def test_a_node_that_is_gone() -> None:
+async def test_a_deleted_node() -> None:
     api = OneNode({})
     api.manifest = None
     with pytest.raises(StepFailed, match="was deleted"):

@@ -1,4 +1,4 @@
-"""Pre-bind steps as API calls, against the sandbox's API server: what they write, leave alone, and undo."""
+"""Pre-bind steps as API calls, against the sandbox's API server: what they write, keep, and undo."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OTHERS = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "
 
 @pytest.fixture
 async def api() -> AsyncIterator[Client]:
-    """An API server alone: nothing reacts to what is written."""
+    """An API server without controllers."""
     async with (
         Sandbox(nodes=1, controllers=None, hollow=False) as sandbox,
         Client.for_flags(sandbox.kubeconfig) as made,
@@ -75,7 +75,7 @@ async def test_a_node_is_selected_once_and_unselected(api: Client) -> None:
     assert not (await read(api, PERSISTENTVOLUMECLAIM, "data")).metadata.annotations
 
 
-async def test_a_claim_that_is_gone_or_has_changed(api: Client) -> None:
+async def test_a_deleted_or_changed_claim(api: Client) -> None:
     await fails(api, SelectNode("default", "data", "u", "node-0"), "was deleted")
     uid = await claim(api)
     await fails(api, SelectNode("default", "data", "older", "node-0"), "was deleted")
@@ -97,7 +97,7 @@ async def test_waiting_for_a_volume(api: Client) -> None:
     await fails(api, SelectNode("default", "data", uid, "node-1"), "bound to volume pv in the meantime")
 
 
-async def test_a_volume_is_reserved_and_given_back(api: Client) -> None:
+async def test_a_volume_is_reserved_and_released(api: Client) -> None:
     uid = await claim(api)
     await api.create(PERSISTENTVOLUME, {"metadata": {"name": "pv"}, "spec": DISK})
     step = BindVolume("pv", "default", "data", uid)
@@ -114,7 +114,7 @@ async def test_a_volume_is_reserved_and_given_back(api: Client) -> None:
     await fails(api, BindVolume("gone", "default", "data", uid), "PersistentVolume gone was deleted")
 
 
-async def test_a_volume_that_was_meant_for_the_claim_stays_so(api: Client) -> None:
+async def test_a_volume_that_was_reserved_for_the_claim_stays_reserved(api: Client) -> None:
     uid = await claim(api)
     meant = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
     await api.create(PERSISTENTVOLUME, {"metadata": {"name": "pv"}, "spec": {**DISK, "claimRef": meant}})
@@ -147,7 +147,7 @@ async def test_a_claim_is_allocated_shared_and_deallocated(api: Client) -> None:
     assert not found.status.allocation and not found.status.reserved_for and not found.metadata.finalizers
 
 
-async def test_a_claim_that_is_gone(api: Client) -> None:
+async def test_a_deleted_claim(api: Client) -> None:
     await fails(api, allocate("u", "a"), "was deleted")
     await undo(api, allocate("u", "a"))
     assert (await api.list(NODE)).items

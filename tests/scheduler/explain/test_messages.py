@@ -1,4 +1,4 @@
-"""The texts by which users learn why a gang waits."""
+"""The messages that report why a gang is pending."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def emitted(scenario: dict[str, Any]) -> list[plan.Operation]:
     return found
 
 
-def test_a_gang_of_three_where_two_fit_says_what_it_lacks() -> None:
+def test_a_gang_of_three_where_two_fit_reports_the_missing_resource() -> None:
     operations = emitted(SCENARIO)
     message = (
         "pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Unschedulable, 2 Schedulable. "
@@ -50,7 +50,7 @@ def test_a_gang_of_three_where_two_fit_says_what_it_lacks() -> None:
     }
 
 
-def test_a_gang_for_which_others_go_says_what_was_in_its_way() -> None:
+def test_a_gang_that_preempts_reports_why_it_did_not_fit() -> None:
     scenario = {
         "nodes": {"n1": {"cpu": 1}},
         "priorities": {"high": 100},
@@ -67,7 +67,7 @@ def test_a_gang_for_which_others_go_says_what_was_in_its_way() -> None:
     )
 
 
-def test_what_did_not_change_is_not_written_again() -> None:
+def test_unchanged_reports_are_not_written_again() -> None:
     simulation = Simulation(manifests(SCENARIO))
     conf = load(configuration({**SCENARIO["conf"], "deviations": {}}), REGISTRY.actions)
     found: list[plan.Operation] = []
@@ -80,8 +80,8 @@ def test_what_did_not_change_is_not_written_again() -> None:
 BIG = ("p-big-0", "p-big-1")
 
 
-def told(deviations: object) -> dict[str, str]:
-    """Why the pods of an elastic job wait: none of them fits, and only the first of the role is tried."""
+def messages_of_pods(deviations: object) -> dict[str, str]:
+    """The messages of an elastic job's pending pods: none of them fits, and only the first of the role is tried."""
     scenario = {
         "nodes": {"n1": {"cpu": 1}},
         "jobs": {
@@ -96,14 +96,16 @@ def told(deviations: object) -> dict[str, str]:
     return {o.name: o.message for o in emitted(scenario) if isinstance(o, plan.PodCondition)}
 
 
-def test_a_pod_that_is_not_tried_is_told_what_was_in_the_way_of_its_sibling() -> None:
-    in_the_way = "0/1 nodes are unavailable: 1 Insufficient cpu."
-    assert {name: text for name, text in told({}).items() if "big" in name} == dict.fromkeys(BIG, in_the_way)
+def test_a_pod_that_is_not_tried_gets_the_reason_of_its_role() -> None:
+    insufficient = "0/1 nodes are unavailable: 1 Insufficient cpu."
+    assert {name: text for name, text in messages_of_pods({}).items() if "big" in name} == dict.fromkeys(
+        BIG, insufficient
+    )
     skipped = "Task p-big-1 with role spec big has already predicated failed, skip"
-    assert [text for name, text in told("parity").items() if "big" in name] == [in_the_way, skipped]
+    assert [text for name, text in messages_of_pods("parity").items() if "big" in name] == [insufficient, skipped]
 
 
-def test_a_plugin_that_stands_twice_counts_a_node_once() -> None:
+def test_a_plugin_in_two_tiers_counts_a_node_once() -> None:
     scenario = {
         "nodes": {"n1": {"cpu": 2, "pods": 1}},
         "jobs": {

@@ -1,4 +1,4 @@
-"""Reasons as data: the table, how causes read, and when a reason is written again."""
+"""Reasons as data: the table, the sentences of causes, and when a reason is written again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_cause_is_one_sentence_with_its_numbers() -> None:
     assert sentence_of(limit("a", 4000.0)) == text
 
 
-def test_numbers_are_no_part_of_the_meaning_and_names_are() -> None:
+def test_names_are_part_of_the_meaning_and_numbers_are_not() -> None:
     text = sentence_of(limit("a", 4000.0))
     assert meaning_of(limit("a", 4000.0)) == meaning_of(limit("a", 1.0)) != meaning_of(limit("b", 4000.0))
     assert means_the_same(limit("a", 1.0), "QueueLimit", text)
@@ -69,7 +69,7 @@ def test_amounts_are_quantities(resource: str, amount: float, text: str) -> None
 
 
 def churning(pending: int, cycles: int) -> tuple[Counter[str], int]:
-    """Status writes of PodGroups that wait while a small job comes and goes, and those without a change of meaning."""
+    """Status writes of pending PodGroups while a small job comes and goes, and those without a change of meaning."""
     jobs = {f"w{i}": {"min": 1, "pods": 1, "phase": "Inqueue", "each": {"cpu": 3 + i % 3}} for i in range(pending)}
     simulation = Simulation(manifests({"nodes": {f"n{i}": {"cpu": 2 + i % 3} for i in range(20)}, "jobs": jobs}))
     conf = load(configuration({**CONF, "actions": "enqueue, allocate, backfill"}), REGISTRY.actions)

@@ -1,4 +1,4 @@
-"""The configuration: what is refused, what is only odd, and what a plugin gets of it."""
+"""The configuration: errors, warnings, and the arguments of plugins."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plugin(**options: Any) -> list[Any]:
         ("{actions: allocate, configurations: [{}]}", "configurations[0]: must be a map with a name and arguments"),
     ],
 )
-def test_documents_that_cannot_be_used(text: str, message: str) -> None:
+def test_invalid_documents(text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(text, ACTIONS)
     assert message in str(caught.value)
@@ -53,20 +53,20 @@ def test_documents_that_cannot_be_used(text: str, message: str) -> None:
         ({"arguments": [1]}, "tiers[0].plugins[0] (gang): arguments must be a map, found [1]"),
     ],
 )
-def test_plugins_that_cannot_be_used(options: dict[str, Any], message: str) -> None:
+def test_invalid_plugins(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read(tiers=plugin(**options))
     assert str(caught.value) == message
 
 
-def test_drf_with_hierarchy_shares_no_tier_with_proportion() -> None:
+def test_drf_with_hierarchy_and_proportion_in_a_tier_are_an_error() -> None:
     both = [{"name": "drf", "enableHierarchy": True}, {"name": "proportion"}]
     with pytest.raises(ConfigurationError, match=r"tiers\[0\]: proportion and drf with hierarchy"):
         read(tiers=[{"plugins": both}])
     assert len(read(tiers=[{"plugins": [each]} for each in both]).tiers) == 2
 
 
-def test_what_is_odd_is_told_and_the_rest_is_in_force() -> None:
+def test_unknown_keys_are_warnings_and_the_rest_is_used() -> None:
     found = read(
         action=1,
         tiers=plugin(enableJobOder=True),
@@ -79,7 +79,7 @@ def test_what_is_odd_is_told_and_the_rest_is_in_force() -> None:
     assert found.action_arguments == {"alocate": {"a": 1}} and found.metrics == {}
 
 
-def test_flags_that_are_not_written() -> None:
+def test_flags_that_are_not_set() -> None:
     [[option]] = read(tiers=plugin(enableJobOrder=False, enableHierarchy=True)).tiers
     assert option.enabled == {name for name, on in FLAGS.items() if on} - {"enableJobOrder"} | {"enableHierarchy"}
     text = json.dumps({"actions": "allocate", "tiers": plugin(enableJobOrder=True)})
@@ -140,7 +140,7 @@ class Arguments(msgspec.Struct):
         ("zzz", 1, "argument zzz is unknown and ignored; valid values are my.weight, part, on, text, many"),
     ],
 )
-def test_arguments_that_cannot_be_used(key: str, value: Any, message: str) -> None:
+def test_invalid_arguments(key: str, value: Any, message: str) -> None:
     found, warnings = decode(Arguments, "plugin x", {key: value})
     assert warnings == [f"plugin x: {message}"] and found == Arguments()
 

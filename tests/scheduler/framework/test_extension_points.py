@@ -1,4 +1,4 @@
-"""How plugins' answers are combined; what a plugin that raises is worth, point by point."""
+"""How the results of plugins are combined, and the effect of a callback that raises, point by point."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Points(Orders, JobStates, VictimSelection, NodeRules, NetworkDomains, Bind
 
 
 class Subject(NamedTuple):
-    """As much of a job, sub-job, queue or task as votes look at."""
+    """The parts of a job, sub-job, queue or task that the callbacks read."""
 
     name: str = "s"
     uid: str = "s"
@@ -51,8 +51,8 @@ S: Any = Subject()
 Answers = dict[str, Callable[..., Any]]
 
 
-def boom(*_: Any) -> Any:
-    raise RuntimeError("boom")
+def fails(*_: Any) -> Any:
+    raise RuntimeError("fails")
 
 
 def points(point: str, *tiers: Answers, **basis: Basis) -> Points:
@@ -65,7 +65,7 @@ def points(point: str, *tiers: Answers, **basis: Basis) -> Points:
     return made
 
 
-def says(answer: Any) -> Callable[..., Any]:
+def returns(answer: Any) -> Callable[..., Any]:
     return lambda *_: answer
 
 
@@ -87,34 +87,34 @@ def says(answer: Any) -> Callable[..., Any]:
 def test_a_reject_counts_at_once_and_a_permit_at_the_end_of_its_tier(
     point: str, tiers: list[dict[str, int]], answer: bool
 ) -> None:
-    made = points(point, *({plugin: says(value) for plugin, value in tier.items()} for tier in tiers))
+    made = points(point, *({plugin: returns(value) for plugin, value in tier.items()} for tier in tiers))
     assert getattr(made, point)(S) is answer
 
 
 def test_all_must_agree_that_a_job_is_ready_and_one_is_enough_for_overused() -> None:
     assert points("job_ready").job_ready(S) and not points("overused").overused(S)
-    assert not points("job_ready", {"a": says(True)}, {"b": says(False)}).job_ready(S)
-    assert points("overused", {"a": says(False)}, {"b": says(True)}).overused(S)
+    assert not points("job_ready", {"a": returns(True)}, {"b": returns(False)}).job_ready(S)
+    assert points("overused", {"a": returns(False)}, {"b": returns(True)}).overused(S)
 
 
-def test_the_first_tier_with_an_opinion_says_who_starves() -> None:
+def test_the_first_tier_with_callbacks_decides_who_starves() -> None:
     assert not points("job_starving").job_starving(S)
-    assert points("job_starving", {"a": says(True)}, {"b": says(False)}).job_starving(S)
-    assert not points("job_starving", {"a": says(True), "c": says(False)}, {"b": says(True)}).job_starving(S)
+    assert points("job_starving", {"a": returns(True)}, {"b": returns(False)}).job_starving(S)
+    assert not points("job_starving", {"a": returns(True), "c": returns(False)}, {"b": returns(True)}).job_starving(S)
 
 
-def test_the_first_reason_against_a_job_or_task_is_told() -> None:
+def test_the_first_reason_against_a_job_or_task_is_reported() -> None:
     why = Invalid("A", "a")
-    assert points("job_valid", {"a": says(None), "b": says(why)}).job_valid(S) is why
-    assert points("pre_predicate", {"a": says(None), "b": says("no")}).pre_predicate(S) == "no"
+    assert points("job_valid", {"a": returns(None), "b": returns(why)}).job_valid(S) is why
+    assert points("pre_predicate", {"a": returns(None), "b": returns("no")}).pre_predicate(S) == "no"
     assert points("job_valid").job_valid(S) is None and points("pre_predicate").pre_predicate(S) is None
 
 
-def test_sub_jobs_are_asked_only_where_policies_make_several() -> None:
+def test_sub_job_callbacks_run_only_for_jobs_with_policies() -> None:
     alone: Any = Subject(has_policies=False)
-    made = points("sub_job_ready", {"a": says(False)})
+    made = points("sub_job_ready", {"a": returns(False)})
     assert made.sub_job_ready(alone, S) and not made.sub_job_ready(S, S)
-    made = points("sub_job_pipelined", {"a": says(REJECT)})
+    made = points("sub_job_pipelined", {"a": returns(REJECT)})
     assert made.sub_job_pipelined(alone, S) and not made.sub_job_pipelined(S, S)
 
 
@@ -125,21 +125,21 @@ def test_orders_fall_back_on_age_and_name() -> None:
     old: Any = Subject("z", "z", created=1)
     new: Any = Subject("a", "a", created=2)
     assert points("queue_order").queue_before(old, new) and not points("queue_order").queue_before(new, old)
-    assert points("queue_order", {"a": says(1)}).queue_before(new, old) is False
-    assert points("queue_order", {"a": says(0), "b": says(-1)}).queue_before(new, old)
+    assert points("queue_order", {"a": returns(1)}).queue_before(new, old) is False
+    assert points("queue_order", {"a": returns(0), "b": returns(-1)}).queue_before(new, old)
     assert points("job_order").job_key(old) < points("job_order").job_key(new)
     assert points("job_order").job_compare(old, new) == 0
     assert points("job_order", {"a": lambda j: -j.created}).job_compare(old, new) == 1
-    assert points("sub_job_order", {"a": says(5)}).sub_job_key(S) == (5, 0, "s")
+    assert points("sub_job_order", {"a": returns(5)}).sub_job_key(S) == (5, 0, "s")
 
 
-def test_the_queue_to_lose_first_is_the_one_to_be_served_last() -> None:
+def test_the_queue_that_is_served_last_loses_pods_first() -> None:
     old: Any = Subject("z", created=1)
     new: Any = Subject("a", created=2)
     assert points("victim_queue_order").victim_queue_before(new, old, None)
-    assert points("victim_queue_order", {"a": says(-1)}).victim_queue_before(old, new, None)
-    assert not points("victim_queue_order", {"a": says(1)}).victim_queue_before(new, old, None)
-    assert points("victim_queue_order", {"a": boom}).victim_queue_before(new, old, None)
+    assert points("victim_queue_order", {"a": returns(-1)}).victim_queue_before(old, new, None)
+    assert not points("victim_queue_order", {"a": returns(1)}).victim_queue_before(new, old, None)
+    assert points("victim_queue_order", {"a": fails}).victim_queue_before(new, old, None)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_the_queue_to_lose_first_is_the_one_to_be_served_last() -> None:
         (Subject(uid="a"), Subject(uid="b")),
     ],
 )
-def test_tasks_go_by_number_age_and_uid(left: Any, right: Any) -> None:
+def test_tasks_are_ordered_by_number_age_and_uid(left: Any, right: Any) -> None:
     made = points("task_order")
     assert made.task_before(left, right) and not made.task_before(right, left)
     assert points("task_order", {"a": lambda t: t is left}).task_before(right, left)
@@ -165,7 +165,7 @@ def victims_of(names: str) -> Callable[..., Any]:
     return lambda _, candidates: [t for t in candidates if t.uid in names]
 
 
-ABSTAINS = says(None)
+ABSTAINS = returns(None)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ ABSTAINS = says(None)
     ],
 )
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable", "unified_evictable"])
-def test_a_tier_names_those_on_whom_it_agrees(point: str, tiers: list[Answers], victims: str) -> None:
+def test_a_tier_names_the_pods_that_all_its_plugins_name(point: str, tiers: list[Answers], victims: str) -> None:
     assert "".join(t.uid for t in getattr(points(point, *tiers), point)(S, ABC)) == victims
 
 
@@ -189,7 +189,7 @@ def test_a_tier_names_those_on_whom_it_agrees(point: str, tiers: list[Answers], 
     ("basis", "first", "second", "victims"),
     [
         (Basis.PROTECTION, victims_of("ab"), victims_of("a"), "a"),
-        (Basis.PROTECTION, victims_of("ab"), boom, ""),
+        (Basis.PROTECTION, victims_of("ab"), fails, ""),
         (Basis.GANG_MINIMUM, victims_of("ab"), victims_of("a"), "ab"),
         (Basis.CLAIM, victims_of("ab"), victims_of("a"), "ab"),
     ],
@@ -197,7 +197,7 @@ def test_a_tier_names_those_on_whom_it_agrees(point: str, tiers: list[Answers], 
 def test_a_protection_in_a_later_tier_holds(
     basis: Basis, first: Callable[..., Any], second: Callable[..., Any], victims: str
 ) -> None:
-    """A gang's minimum holds only up to the tier that answered."""
+    """A gang's minimum holds only up to the tier that decided."""
     made = points("preemptable", {"x": first}, {"y": second}, y=basis)
     made.deviations = Deviations(rank_holds=False)
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == victims
@@ -230,20 +230,20 @@ def test_without_a_reason_only_pods_of_later_jobs_are_victims(point: str, basis:
     assert "".join(t.uid for t in getattr(made, point)(S, ABC)) == ("a" if asked else "ab")
 
 
-def test_the_first_tier_that_names_anybody_gives_its_victims() -> None:
-    made = points("victim_tasks", {"x": says([])}, {"y": says(ABC[:2]), "z": says(ABC[1:])}, {"u": boom})
+def test_the_first_tier_that_names_a_pod_decides() -> None:
+    made = points("victim_tasks", {"x": returns([])}, {"y": returns(ABC[:2]), "z": returns(ABC[1:])}, {"u": fails})
     assert made.victim_tasks([]) == ABC and made.callbacks.faults == []
-    assert points("victim_tasks", {"x": says([])}).victim_tasks(ABC) == []
+    assert points("victim_tasks", {"x": returns([])}).victim_tasks(ABC) == []
 
 
 # ---- HyperNodes -----------------------------------------------------------------------------------------------
 
 
-def test_the_first_gradient_decides_and_rates_are_added() -> None:
+def test_the_first_gradient_decides_and_scores_are_added() -> None:
     assert points("job_gradient").job_gradients(S, "h", "allocate") == [["h"]]
-    assert points("job_gradient", {"a": says([["x"]])}, {"b": boom}).job_gradients(S, "h", "allocate") == [["x"]]
-    assert points("sub_job_gradient", {"a": says([])}).sub_job_gradients(S, S, "h", "allocate") == []
-    made = points("hyper_node_order", {"a": says({"x": 1.0}), "c": boom}, {"b": says({"x": 2.0, "y": 3.0})})
+    assert points("job_gradient", {"a": returns([["x"]])}, {"b": fails}).job_gradients(S, "h", "allocate") == [["x"]]
+    assert points("sub_job_gradient", {"a": returns([])}).sub_job_gradients(S, S, "h", "allocate") == []
+    made = points("hyper_node_order", {"a": returns({"x": 1.0}), "c": fails}, {"b": returns({"x": 2.0, "y": 3.0})})
     assert made.hyper_node_scores(S, ["x", "y"]) == {"x": 3.0, "y": 3.0} and len(made.callbacks.faults) == 1
 
 
@@ -264,7 +264,7 @@ AWAIT = AwaitVolume("ns", "data", "c", "n0")
 
 def test_the_steps_and_annotations_of_all_plugins_are_added() -> None:
     first, second = PreBind([SELECT], {"a": "1", "b": "1"}), PreBind([AWAIT], {"b": "2"})
-    made = points("pre_bind", {"x": says(first), "y": says(None)}, {"z": says(second)})
+    made = points("pre_bind", {"x": returns(first), "y": returns(None)}, {"z": returns(second)})
     (bind,) = binds(made, "g")
     assert bind.steps == (SELECT, AWAIT) and bind.annotations == {"a": "1", "b": "2"}
 
@@ -278,7 +278,7 @@ def test_the_members_of_a_gang_wait_for_each_other_unless_each_pod_is_on_its_own
 
 
 def test_no_member_is_bound_when_a_plugin_fails_for_one() -> None:
-    made = points("pre_bind", {"x": lambda task, _: boom() if task.name == "1" else None})
+    made = points("pre_bind", {"x": lambda task, _: fails() if task.name == "1" else None})
     assert [b.group for b in binds(made, "ggh")] == ["h"] and len(made.callbacks.faults) == 1
 
 
@@ -293,11 +293,11 @@ def test_no_member_is_bound_when_a_plugin_fails_for_one() -> None:
         ("job_enqueueable", (S,), False),
         ("job_enqueued", (S,), None),
         ("job_starving", (S,), False),
-        ("job_valid", (S,), Invalid("PluginError", "plugin p failed: boom")),
+        ("job_valid", (S,), Invalid("PluginError", "plugin p failed: fails")),
         ("overused", (S,), True),
         ("allocatable", (S, S), False),
         ("preemptive", (S, [S]), False),
-        ("pre_predicate", (S,), "plugin p failed: boom"),
+        ("pre_predicate", (S,), "plugin p failed: fails"),
         ("preemptable", (S, ABC), []),
         ("reclaimable", (S, ABC), []),
         ("unified_evictable", (S, ABC), []),
@@ -306,34 +306,32 @@ def test_no_member_is_bound_when_a_plugin_fails_for_one() -> None:
         ("sub_job_pipelined", (S, S), False),
     ],
 )
-def test_the_answer_of_one_that_raises_is_the_one_that_changes_least(
-    point: str, arguments: tuple[Any, ...], answer: Any
-) -> None:
-    made = points(point, {"p": boom})
+def test_a_callback_that_raises_has_the_safest_result(point: str, arguments: tuple[Any, ...], answer: Any) -> None:
+    made = points(point, {"p": fails})
     assert getattr(made, point)(*arguments) == answer
-    assert [(f.plugin, f.point, f.error) for f in made.callbacks.faults] == [("p", point, "RuntimeError: boom")]
+    assert [(f.plugin, f.point, f.error) for f in made.callbacks.faults] == [("p", point, "RuntimeError: fails")]
 
 
 @pytest.mark.parametrize("point", ["job_gradient", "sub_job_gradient"])
 def test_without_a_gradient_no_hyper_node_is_tried(point: str) -> None:
-    made = points(point, {"p": boom})
+    made = points(point, {"p": fails})
     found = made.job_gradients(S, "h", "x") if point == "job_gradient" else made.sub_job_gradients(S, S, "h", "x")
     assert found == [] and made.callbacks.faults[0].point == point
 
 
-def test_an_order_that_raises_lapses() -> None:
+def test_an_order_that_raises_is_ignored() -> None:
     old: Any = Subject("z", "z", created=1)
     new: Any = Subject("a", "a", created=2)
-    assert points("queue_order", {"p": boom}).queue_before(old, new)
-    assert points("job_order", {"p": boom}).job_key(old) == (0, 1, "z")
-    assert points("task_order", {"p": boom}).task_key(old) == (0,)
-    assert points("sub_job_order", {"p": boom}).sub_job_key(old) == (0, 0, "z")
+    assert points("queue_order", {"p": fails}).queue_before(old, new)
+    assert points("job_order", {"p": fails}).job_key(old) == (0, 1, "z")
+    assert points("task_order", {"p": fails}).task_key(old) == (0,)
+    assert points("sub_job_order", {"p": fails}).sub_job_key(old) == (0, 0, "z")
 
 
-def test_flags_switch_callbacks_off() -> None:
+def test_flags_disable_callbacks() -> None:
     made = Points()
     with made.registration("p"):
-        made.add_overused(says(True))
+        made.add_overused(returns(True))
     made.callbacks.compile([[PluginOption("p", frozenset())]])
     assert not made.overused(S) and made.callbacks.enabled("overused") == []
     made.callbacks.compile([[PluginOption("p", EVERY_FLAG)]])
@@ -342,7 +340,7 @@ def test_flags_switch_callbacks_off() -> None:
 
 def test_callbacks_are_added_only_while_a_plugin_opens() -> None:
     with pytest.raises(RuntimeError, match="on_session_open"):
-        Points().add_overused(says(True))
+        Points().add_overused(returns(True))
 
 
 # ---- the reference ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A plugin that raises: the answer that changes least, the plugin named, the cycle goes on."""
+"""A plugin that raises: the safest result is used, the plugin is reported, and the cycle continues."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CLUSTER: dict[str, Any] = {
 }
 
 
-def boom(*_: Any) -> Any:
-    raise RuntimeError("boom")
+def fails(*_: Any) -> Any:
+    raise RuntimeError("fails")
 
 
 def run(register: Callable[[Session], None], budget: int | None = None) -> tuple[list[plan.Operation], Report]:
-    """One cycle with a plugin `user` that registers whatever the test says, in a tier of its own."""
+    """One cycle with a plugin `user` in its own tier, with callbacks of the test."""
 
     class User(Plugin):
         name = "user"
@@ -52,7 +52,7 @@ def bound(emitted: list[plan.Operation]) -> int:
     return sum(isinstance(o, plan.Bind) for o in emitted)
 
 
-def test_nothing_raises_nothing_lacks() -> None:
+def test_without_exceptions_everything_is_placed() -> None:
     emitted, report = run(lambda session: None)
     assert bound(emitted) == 2 and report.faults == []
 
@@ -60,52 +60,52 @@ def test_nothing_raises_nothing_lacks() -> None:
 @pytest.mark.parametrize(
     "point", ["job_ready", "job_pipelined", "job_valid", "job_enqueueable", "allocatable", "overused", "pre_predicate"]
 )
-def test_a_vote_that_raises_is_a_no(point: str) -> None:
-    emitted, report = run(lambda session: session.callbacks.add(point, "user", boom))
+def test_a_vote_that_raises_is_a_rejection(point: str) -> None:
+    emitted, report = run(lambda session: session.callbacks.add(point, "user", fails))
     if point == "job_pipelined":
         assert bound(emitted) == 2, "nobody asked"
         return
     if point == "job_enqueueable":
-        assert bound(emitted) == 2, "jobs without minResources are let in without a vote"
+        assert bound(emitted) == 2, "jobs without minResources are admitted without a vote"
         return
     assert bound(emitted) == 0
     assert {f.plugin for f in report.faults} == {"user"} and {f.point for f in report.faults} == {point}
 
 
 @pytest.mark.parametrize("point", ["job_order", "task_order", "queue_order"])
-def test_an_order_that_raises_lapses(point: str) -> None:
-    emitted, _ = run(lambda session: session.callbacks.add(point, "user", boom))
+def test_an_order_that_raises_is_ignored(point: str) -> None:
+    emitted, _ = run(lambda session: session.callbacks.add(point, "user", fails))
     assert bound(emitted) == 2
 
 
-def test_a_predicate_that_raises_refuses_the_node() -> None:
-    emitted, report = run(lambda s: s.add_predicate(boom))
+def test_a_predicate_that_raises_rejects_the_node() -> None:
+    emitted, report = run(lambda s: s.add_predicate(fails))
     assert bound(emitted) == 0
-    assert report.faults[0].plugin == "user" and "boom" in report.faults[0].error
+    assert report.faults[0].plugin == "user" and "fails" in report.faults[0].error
 
 
-def test_a_score_that_raises_lapses() -> None:
-    emitted, report = run(lambda s: s.add_node_order(boom))
+def test_a_score_that_raises_is_ignored() -> None:
+    emitted, report = run(lambda s: s.add_node_order(fails))
     assert bound(emitted) == 2 and report.faults
 
 
-def test_a_handler_that_raises_takes_the_placement_back() -> None:
-    emitted, report = run(lambda s: s.add_event_handler(allocate=boom))
+def test_a_handler_that_raises_undoes_the_placement() -> None:
+    emitted, report = run(lambda s: s.add_event_handler(allocate=fails))
     assert bound(emitted) == 0
     n = report.session.numbers
-    assert n.idle[0].tolist() == [1000.0, 2000.0], "nothing holds room"
+    assert n.idle[0].tolist() == [1000.0, 2000.0], "no capacity is used"
 
 
-def test_a_plugin_that_cannot_be_opened_lets_nobody_be_placed() -> None:
-    emitted, report = run(boom)
+def test_without_a_plugin_that_failed_to_open_no_pod_is_placed() -> None:
+    emitted, report = run(fails)
     assert bound(emitted) == 0
     assert [f.point for f in report.faults] == ["on_session_open"]
-    assert any(isinstance(o, plan.PodGroupStatus) for o in emitted), "statuses are written all the same"
+    assert any(isinstance(o, plan.PodGroupStatus) for o in emitted), "statuses are written nevertheless"
 
 
-def test_victims_of_a_plugin_that_raises_are_spared() -> None:
+def test_victims_of_a_plugin_that_raises_are_protected() -> None:
     def ask(session: Session) -> None:
-        session.add_preemptable(boom)
+        session.add_preemptable(fails)
 
     _, report = run(ask)
     session = report.session
@@ -113,7 +113,7 @@ def test_victims_of_a_plugin_that_raises_are_spared() -> None:
     assert session.preemptable(tasks[0], tasks) == []
 
 
-def test_a_budget_ends_a_cycle_and_the_next_one_goes_on_with_others() -> None:
+def test_a_budget_ends_a_cycle_and_the_next_one_continues() -> None:
     scenario = {
         "nodes": {"n1": {"cpu": 1}},
         "jobs": {

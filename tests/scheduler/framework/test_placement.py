@@ -1,4 +1,4 @@
-"""The two forms of node rules are one rule, and arrays that are kept up equal arrays made anew."""
+"""Both forms of node rules are equal, and updated arrays equal new ones."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def open_session(manifests: list[Manifest], tiers: list[list[str]]) -> Session:
 
 
 def fingerprint(session: Session) -> dict[str, object]:
-    """All that a statement may move, for comparing before and after.
+    """All values that a statement may change, for a comparison before and after.
 
-    A scalar of a job's sum that has come and gone stays as 0, as in Volcano.
+    A scalar of a job's sum that was added and removed stays as 0, as in Volcano.
     """
     n = session.numbers
     arrays = {"matrix": n.matrix.tobytes(), "foreign": n.foreign.tobytes()}
@@ -70,9 +70,7 @@ def test_rules_for_one_node_equal_rules_for_all(manifests: list[Manifest], tiers
 
 @settings(max_examples=30, deadline=None)
 @given(clusters(), plugin_tiers())
-def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
-    manifests: list[Manifest], tiers: list[list[str]]
-) -> None:
+def test_updated_views_equal_new_views_and_discard_restores(manifests: list[Manifest], tiers: list[list[str]]) -> None:
     session = open_session(manifests, tiers)
     placement = session.placement
     tasks = [t for j in session.jobs.values() for t in session.pending(j)]
@@ -95,14 +93,14 @@ def test_views_that_are_kept_up_equal_views_made_anew_and_discard_restores(
         fresh = placement._make(t)
         for name in ("ok", "idle", "future"):
             assert getattr(kept, name).tolist() == getattr(fresh, name).tolist(), (t.key, name)
-        if placement.up_to_date(kept, t):  # otherwise the sums are computed at every look
+        if placement.up_to_date(kept, t):  # otherwise the sums are computed in every search
             assert kept.masked.tolist() == fresh.masked.tolist(), t.key
     statement.discard()
     assert fingerprint(session) == before
 
 
 def places_of_many_classes(kept: int) -> list[int | None]:
-    """The nodes chosen for pods of twelve classes with a limit of kept arrays; each class is looked up twice."""
+    """The nodes of pods of twelve classes with a limit of kept arrays; each class is looked up twice."""
     term = {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     jobs = {
@@ -123,12 +121,12 @@ def places_of_many_classes(kept: int) -> list[int | None]:
     return places + again
 
 
-def test_few_arrays_are_kept_however_many_classes_there_are() -> None:
+def test_the_number_of_kept_arrays_is_limited() -> None:
     assert places_of_many_classes(4) == places_of_many_classes(1000)
 
 
-def test_a_new_weight_counts_at_once() -> None:
-    """What is kept of rules between cycles goes with the configuration."""
+def test_a_new_weight_takes_effect_immediately() -> None:
+    """Results of rules that are kept between cycles are dropped with the configuration."""
     scenario = {
         "nodes": {"n1": {"images": {"app:1": 900_000_000}}, "n2": {}},
         "jobs": {"j": {"phase": "Inqueue", "each": {"cpu": 1, "image": "app:1"}}},

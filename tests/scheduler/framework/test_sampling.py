@@ -1,4 +1,4 @@
-"""Sampling of nodes: how many are looked at, and where the next search begins."""
+"""Sampling of nodes: how many are evaluated, and where the next search begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.testing.table import configuration, manifests
     ("count", "percentage", "target"),
     [(80, 0, 80), (100, 0, 100), (500, 0, 230), (1000, 0, 420), (5000, 0, 500), (10000, 0, 500), (1500, 5, 100)],
 )
-def test_how_many_nodes_are_enough(count: int, percentage: int, target: int) -> None:
+def test_the_number_of_sampled_nodes(count: int, percentage: int, target: int) -> None:
     assert SampleSize(percentage=percentage).target(count) == target
 
 

@@ -1,4 +1,4 @@
-"""Sub-jobs: who belongs to which, what their topology demands, and what they count."""
+"""Sub-jobs: their tasks, the constraints of their topology, and their counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def policy(**spec: Any) -> SubGroupPolicy:
         ({"mode": "loose", "highestTierAllowed": 1}, Constraint(None)),
     ],
 )
-def test_what_a_topology_demands(topology: dict[str, Any] | None, found: Constraint | None) -> None:
+def test_constraints_of_a_topology(topology: dict[str, Any] | None, found: Constraint | None) -> None:
     given = None if topology is None else from_manifest(NetworkTopology, topology)
     assert constraint(given, {"row": 2}, 9) == found
     assert found is None or found.hard is (found.tier is not None)
@@ -55,7 +55,7 @@ def test_what_a_topology_demands(topology: dict[str, Any] | None, found: Constra
         ({"matchLabelKeys": ["rank"], "labelSelector": {"matchExpressions": [{"key": "a", "operator": "?"}]}}, None),
     ],
 )
-def test_whom_a_policy_means(spec: dict[str, Any], values: list[str] | None) -> None:
+def test_pods_of_a_policy(spec: dict[str, Any], values: list[str] | None) -> None:
     assert match_values(policy(**spec), {"rank": "1", "kind": "x"}) == values
 
 
@@ -106,7 +106,7 @@ def test_counts_move_with_their_tasks() -> None:
     assert lone.pending_best_effort == 0 and lone.is_ready() and lone.ready_num == 1
 
 
-def test_a_role_that_was_refused_is_refused_as_a_whole() -> None:
+def test_a_rejected_role_is_rejected_as_a_whole() -> None:
     _, job = session()
     sub = job.sub_jobs["default/j/g-1"]
     first, second = sub.tasks.values()

@@ -1,4 +1,4 @@
-"""Who is above whom in the network, and where the nodes of a job have something in common."""
+"""The ancestors of HyperNodes, and the lowest HyperNode that contains the nodes of a job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_only_nodes_that_exist_are_columns() -> None:
     assert t.mask("ab").tolist() == [True, True, True, False, False]
 
 
-def test_what_two_have_in_common() -> None:
+def test_lowest_common_ancestor() -> None:
     t = topology()
     assert (
         t.lowest_common("a", "b") == "ab" and t.lowest_common("a", "ab") == "ab" and t.lowest_common("a", "c") == ROOT
@@ -50,14 +50,14 @@ def test_what_two_have_in_common() -> None:
     assert t.lowest_common("a", "unknown") == ""
 
 
-def test_the_lowest_around_nodes() -> None:
+def test_the_lowest_hyper_node_that_contains_nodes() -> None:
     t = topology()
     assert t.around([0, 1]) == "a" and t.around([1, 2]) == "ab" and t.around([0, 4]) == ROOT and t.around([]) == ""
     assert [t.leaf(n) for n in range(5)] == ["a", "a", "b", "c", ""]
 
 
-def test_a_parent_that_its_child_does_not_know_is_one_all_the_same() -> None:
-    """Links may be one-sided where an object was refused; a lower tier never is the parent."""
+def test_a_parent_that_only_the_parent_specifies() -> None:
+    """Only one object may specify the link if another one is invalid; a lower tier is never the parent."""
     infos = {
         "top": HyperNodeInfo("top", 2, "", ("leaf", "lost"), frozenset()),
         "leaf": HyperNodeInfo("leaf", 1, "", (), frozenset({"n0"})),
@@ -68,7 +68,7 @@ def test_a_parent_that_its_child_does_not_know_is_one_all_the_same() -> None:
     assert t.ancestors("leaf") == ["leaf", "top", ROOT] and t.ancestors("top") == ["top", ROOT]
 
 
-def test_it_is_made_anew_only_when_the_network_has_changed() -> None:
+def test_it_is_rebuilt_only_when_the_network_has_changed() -> None:
     simulation = Simulation(manifests(SCENARIO))
     before = topology_of(simulation.cluster)
     assert topology_of(simulation.cluster) is before

@@ -1,4 +1,4 @@
-"""`--scheduler-configmap`: the flag, and what becomes of the ConfigMap's versions. The rest is in tests/e2e."""
+"""`--scheduler-configmap`: the flag, and the handling of the ConfigMap's versions. More is in tests/e2e."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse(*arguments: str) -> Options:
     return options_of(scheduler.make_context("scheduler", list(arguments)).params)
 
 
-def test_the_flag_names_one_configmap() -> None:
+def test_the_flag_contains_one_configmap() -> None:
     assert parse().scheduler_configmap is None
     assert parse("--scheduler-configmap=a/b").scheduler_configmap == ("a", "b", "volcano-scheduler.conf")
     assert parse("--scheduler-configmap=a/b/ci.conf").scheduler_configmap == ("a", "b", "ci.conf")
@@ -66,7 +66,7 @@ def test_a_bad_start_is_an_error_unless_it_is_allowed(first: ConfigMap | None, p
     assert problem in str(caught.value)
 
 
-def test_without_strictness_the_built_in_one_is_in_force_until_the_configmap_is_there() -> None:
+def test_the_built_in_configuration_is_used_until_the_configmap_exists() -> None:
     made = ConfigurationMap("system", "conf", KEY, ("enqueue", "allocate", "backfill"), ("gang",), strict=False)
     made._first()
     assert made.configuration.actions == ("enqueue", "allocate", "backfill") and not made.poll()
@@ -74,7 +74,7 @@ def test_without_strictness_the_built_in_one_is_in_force_until_the_configmap_is_
     assert made.poll() and made.configuration.actions == ("enqueue", "allocate")
 
 
-def test_versions_that_cannot_be_used_change_nothing_and_are_reported_once() -> None:
+def test_invalid_versions_change_nothing_and_are_reported_once() -> None:
     made = source(version())
     assert not made.poll() and events(made) == []
     made._set(version())
@@ -91,7 +91,7 @@ def test_versions_that_cannot_be_used_change_nothing_and_are_reported_once() -> 
     assert not made.poll() and "nested too deep" in events(made)[0][2]
     assert made.configuration.actions == ("enqueue", "allocate")
     made._set(version())
-    assert not made.poll(), "it is the one in force"
+    assert not made.poll(), "it is the current one"
     assert [row[1] for row in events(made)] == ["ConfigurationInForce"]
     made._set(version(GOOD.replace("gang", "gnag")))
     assert made.poll()

@@ -1,4 +1,4 @@
-"""/healthz of a running scheduler: conditions that fail it, and conditions that must not."""
+"""/healthz of a running scheduler: conditions that fail it, and conditions that do not."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_callback_that_fails_ends_the_process(tmp_path: Path) -> None:
             asyncio.get_running_loop().set_exception_handler(None)
 
 
-async def test_a_report_that_cannot_be_used_stops_no_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_report_stops_no_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with cluster(tmp_path) as c, running(c.options()) as scheduler:
 
         def broken(*_: Any) -> None:

@@ -135,7 +135,7 @@ async def test_a_gang_is_bound_whole_and_explained_when_it_does_not_fit(tmp_path
         assert any(e["reason"] == "Scheduled" and e["type"] == "Normal" for e in events)
 
 
-async def test_no_session_without_anything_to_do(tmp_path, api):
+async def test_no_session_opens_without_work(tmp_path, api):
     put_node(api, "n1")
     put_gang(api, "g", 2)
     async with Live(tmp_path, api) as live:
@@ -239,7 +239,7 @@ async def test_capacity_stays_used_until_the_watch_shows_the_bind(tmp_path, api)
         assert numbers.idle[0, 0] == 0
 
 
-async def test_an_object_that_cannot_be_used_gets_an_event(tmp_path, api):
+async def test_an_invalid_object_gets_an_event(tmp_path, api):
     put_node(api, "n1")
     put_node(api, "odd", "lots")
     put_gang(api, "g", 1)
@@ -377,7 +377,7 @@ async def test_without_credentials_it_ends_with_an_error(tmp_path, api):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_the_dispatcher_dies(tmp_path, api, when):
+async def test_the_dispatcher_is_killed(tmp_path, api, when):
     put_node(api, "n1")
     put_gang(api, "g", 3)
     if when == "before":

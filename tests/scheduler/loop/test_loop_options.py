@@ -85,7 +85,7 @@ def test_repeated_and_listed_flags(parse):
         (["--scheduler-sharding-mode=some"], "hard"),
     ],
 )
-def test_mistakes_are_named(parse, arguments, message):
+def test_errors_name_the_option(parse, arguments, message):
     with pytest.raises(click.UsageError, match=message):
         parse(*arguments)
 
@@ -160,7 +160,7 @@ def test_an_unknown_plugin_is_a_warning_with_the_nearest_name(tmp_path, caplog):
     assert "no plugin gnag, it is skipped; did you mean gang?" in caplog.text
 
 
-# ---- plugins of one's own
+# ---- custom plugins
 
 
 def test_plugins_and_actions_of_a_folder(tmp_path):
@@ -203,13 +203,13 @@ def test_plugins_and_actions_of_a_folder(tmp_path):
         ),
     ],
 )
-def test_a_plugin_file_that_cannot_be_used_is_named(tmp_path, text, message):
+def test_errors_name_the_plugin_file(tmp_path, text, message):
     (tmp_path / "broken.py").write_text(text)
     with pytest.raises(ExtensionError, match=message):
         extended(REGISTRY, str(tmp_path))
 
 
-def test_a_missing_plugins_folder_is_named(tmp_path):
+def test_errors_name_the_missing_plugins_folder(tmp_path):
     with pytest.raises(ExtensionError, match="is not a directory"):
         extended(REGISTRY, str(tmp_path / "x"))
 
@@ -265,7 +265,7 @@ def test_buckets_are_exponential():
     assert max(ratios) - min(ratios) < 1e-9
 
 
-def test_gauges_of_plugins_come_and_go():
+def test_gauges_of_plugins_are_added_and_removed():
     metrics = Metrics()
 
     def report(*gauges):
@@ -284,8 +284,8 @@ def test_gauges_of_plugins_come_and_go():
     assert report(share) == {
         'volcano_queue_allocated_scalar_resources{queue_name="q",resource="gpu"} 0.0',
         'volcano_queue_share{queue_name="q"} 0.5',
-    }, "a resource once seen stays at 0; a job that is gone takes its series along"
-    assert report() == set(), "a queue that is gone takes its series along"
+    }, "the series of a resource stays at 0; those of a deleted job are removed"
+    assert report() == set(), "the series of a deleted queue are removed"
 
 
 def test_names_are_volcanos():

@@ -1,4 +1,4 @@
-"""The forest of HyperNodes: links, members of every kind, and what is wrong in them."""
+"""The forest of HyperNodes: links, all types of members, and their faults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def child(name: str) -> dict[str, Any]:
     return {"type": "HyperNode", "selector": {"exactMatch": {"name": name}}}
 
 
-def test_members_of_every_kind_are_united_and_handed_upwards() -> None:
+def test_members_of_all_selectors_are_united_with_those_below() -> None:
     made = build(
         [
             hyper_node("top", 2, child("exact"), child("rest")),
@@ -51,7 +51,7 @@ def test_members_of_every_kind_are_united_and_handed_upwards() -> None:
     assert made.infos["exact"].parent == made.infos["rest"].parent == "top"
 
 
-def test_a_second_parent_and_a_cycle_are_left_out_and_told() -> None:
+def test_a_second_parent_and_a_cycle_are_left_out_and_reported() -> None:
     made = build(
         [
             hyper_node("a", 2, child("leaf")),
@@ -71,16 +71,16 @@ def test_a_second_parent_and_a_cycle_are_left_out_and_told() -> None:
     assert made.infos["y"].parent == "x" and made.infos["x"].parent == ""
 
 
-def test_selectors_that_cannot_be_read_are_told_and_the_rest_stands() -> None:
+def test_invalid_selectors_are_reported_and_the_others_are_used() -> None:
     bad = {"type": "Node", "selector": {"labelMatch": {"matchExpressions": [{"key": "row", "operator": "Near"}]}}}
     made = build([hyper_node("a", 1, pattern("(?=x)"), node("n0")), hyper_node("b", 1, bad, node("n1"))], NODES)
-    assert made.ready  # links are all right; Volcano goes on as well
+    assert made.ready  # the links are valid; Volcano continues as well
     assert "regexMatch.pattern '(?=x)' cannot be used" in made.problems["a"]
     assert "Near" in made.problems["b"]
     assert made.infos["a"].nodes == {"n0"} and made.infos["b"].nodes == {"n1"}
 
 
-def test_a_pattern_made_to_explode_does_not() -> None:
+def test_a_malicious_pattern_takes_linear_time() -> None:
     """A backtracking engine would need 2^60 steps for each of these names."""
     nodes: dict[str, dict[str, str]] = {"a" * 60 + f"!{i}": {} for i in range(200)}
     made = build([hyper_node("slow", 1, pattern("(a+)+$"), pattern("(a|aa)+$"))], nodes)

@@ -1,5 +1,5 @@
-"""Events may arrive in any order, with failures in between: the model is the one that the last objects alone
-would make."""
+"""Events may arrive in any order, with failures in between: the model equals the one that is built from the last
+objects alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.simulate.manifests import as_struct
 
 
 def fingerprint(cluster: Cluster) -> dict[str, Any]:
-    """The model without slots, columns and other accidents of history."""
+    """The model without slots, columns and other values that depend on the history."""
     table = cluster.nodes
     n = table.numbers
     nodes = {}
@@ -53,7 +53,7 @@ def build(objects: dict[tuple[str, str], Manifest]) -> Cluster:
 
 
 class OrderOfEvents(RuleBasedStateMachine):
-    """Puts and removes objects at random, binds and evicts and takes it back."""
+    """Puts and removes objects at random, and assumes and forgets binds and evictions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class OrderOfEvents(RuleBasedStateMachine):
         key = (manifest["kind"], struct.metadata.key)
         old = self.objects.pop(key, None)
         if old is not None and key[0] == "Pod" and old["spec"].get("nodeName") and not manifest["spec"].get("nodeName"):
-            self.model.remove("Pod", *key[1].split("/"))  # a pod never loses its node: this is another one
+            self.model.remove("Pod", *key[1].split("/"))  # a pod never loses its node: this is a new pod
         self.objects[key] = manifest
         self.model.upsert(manifest["kind"], struct)
 
@@ -85,7 +85,7 @@ class OrderOfEvents(RuleBasedStateMachine):
             self.model.remove(kind, namespace, name)
 
     @rule(data=s.data())
-    def an_absurd_pod_that_comes_and_goes_leaves_nothing(self, data: s.DataObject) -> None:
+    def a_huge_pod_that_is_added_and_removed_leaves_nothing(self, data: s.DataObject) -> None:
         pods = [key for key in self.objects if key[0] == "Pod"]
         if pods:
             like = self.objects[data.draw(s.sampled_from(pods))]
@@ -120,7 +120,7 @@ class OrderOfEvents(RuleBasedStateMachine):
             self.model.forget(op)
 
     @rule(data=s.data())
-    def a_bind_and_its_echo_are_one_bind(self, data: s.DataObject) -> None:
+    def a_bind_and_its_event_are_one_bind(self, data: s.DataObject) -> None:
         pending = [t for t in self.model.tasks.values() if t.status == st.PENDING]
         nodes = self.model.nodes.names
         if pending and nodes:
@@ -130,13 +130,13 @@ class OrderOfEvents(RuleBasedStateMachine):
             manifest = self.objects.pop(("Pod", t.key))
             stale = as_struct(manifest)
             if data.draw(s.booleans()):
-                self.model.upsert("Pod", stale)  # an older event on its way must not free the place
+                self.model.upsert("Pod", stale)  # a delayed older event must not free the capacity
             bound = {**manifest, "spec": {**manifest["spec"], "nodeName": node}}
             self.objects["Pod", t.key] = bound
             self.model.upsert("Pod", as_struct(bound))
 
     @invariant()
-    def the_model_is_what_its_objects_make(self) -> None:
+    def the_model_equals_a_new_model_of_its_objects(self) -> None:
         assert fingerprint(self.model) == fingerprint(build(self.objects))
 
 

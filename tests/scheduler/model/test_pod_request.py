@@ -1,4 +1,4 @@
-"""What a pod asks for: containers, those that run before and beside them, resizes, pod-level amounts."""
+"""What a pod requests: containers, init containers, sidecars, resizes, pod-level amounts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_containers_run_together_and_init_containers_one_after_the_other() -> No
     )
 
 
-def test_sidecars_stay_and_are_there_for_the_init_containers_after_them() -> None:
+def test_sidecars_count_for_later_init_containers() -> None:
     sidecar = container("s", "1", restartPolicy="Always")
     assert cpu({"containers": [container("a", "1")], "initContainers": [sidecar, container("i", "3")]}) == 4000
     assert cpu({"containers": [container("a", "1")], "initContainers": [container("i", "3"), sidecar]}) == 3000
@@ -59,7 +59,7 @@ def test_pod_level_amounts_replace_the_sum_and_overhead_is_added() -> None:
     assert pod_request_without_init(pod(spec)) == Resource(3500, 0, {"hugepages-2Mi": 4 * 2**20 * 1000})
 
 
-def test_a_resize_counts_with_the_larger_side_unless_it_cannot_be_granted() -> None:
+def test_a_resize_counts_with_the_larger_amount_unless_infeasible() -> None:
     def status(now: str, allocated: str) -> list[Manifest]:
         return [{"name": "a", "resources": {"requests": {"cpu": now}}, "allocatedResources": {"cpu": allocated}}]
 
@@ -82,12 +82,12 @@ def test_a_resize_counts_with_the_larger_side_unless_it_cannot_be_granted() -> N
         ({"containers": [], "overhead": {"cpu": "-1"}}, "spec.overhead.cpu: -1 is negative"),
     ],
 )
-def test_amounts_that_cannot_be_are_named(spec: Manifest, text: str) -> None:
+def test_errors_contain_the_invalid_amount(spec: Manifest, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         pod_request(pod(spec))
 
 
-def test_containers_that_ask_for_nothing_count_a_little_for_scores() -> None:
+def test_containers_without_requests_count_with_defaults_for_scores() -> None:
     none = {"name": "a"}
     assert non_zero_request(pod({"containers": [none]})) == (DEFAULT_MILLI_CPU, DEFAULT_MEMORY)
     assert non_zero_request(pod({"containers": [container("a", "1"), none]})) == (1100, 2 * DEFAULT_MEMORY)

@@ -1,4 +1,4 @@
-"""Every way up ends at root, and nobody's place changes but that of a queue that is told so."""
+"""Every queue is below root, and only queues with a reported fault change their place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def queues(parents: dict[str, str | None]) -> dict[str, Queue]:
 
 
 @given(s.dictionaries(s.sampled_from(NAMES), s.sampled_from(("", *NAMES, "lost"))))
-def test_every_way_up_ends_at_root(given_parents: dict[str, str]) -> None:
+def test_every_queue_is_below_root(given_parents: dict[str, str]) -> None:
     parents, faults = parents_of(queues(dict(given_parents)))
     assert set(parents) == set(given_parents) - {"root"} and set(faults) <= set(parents)
     for name, parent in parents.items():
@@ -30,11 +30,11 @@ def test_every_way_up_ends_at_root(given_parents: dict[str, str]) -> None:
             assert parent == (given_parents[name] or "root")
         way = [name]
         while way[-1] != "root":
-            assert len(way) <= len(parents), f"{name} goes round"
+            assert len(way) <= len(parents), f"{name} is in a cycle"
             way.append(parents[way[-1]])
 
 
-def test_of_a_circle_the_first_by_name_goes_below_root_and_what_hangs_on_it_stays() -> None:
+def test_the_first_queue_of_a_cycle_is_placed_below_root() -> None:
     parents, faults = parents_of(queues({"c": "b", "b": "a", "a": "c", "tail": "b", "sound": None}))
     assert parents == {"c": "b", "b": "a", "a": "root", "tail": "b", "sound": "root"}
     assert list(faults) == ["a"] and "(a → c → b)" in faults["a"]

@@ -1,4 +1,4 @@
-"""Amounts: what a missing scalar means, and when one amount is less than another."""
+"""Amounts: the meaning of a missing scalar, and when one amount is less than another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_names_that_count_as_scalars(name: str, scalar: bool) -> None:
     assert is_scalar_name(name) is scalar
 
 
-def test_what_is_there() -> None:
+def test_present_resources() -> None:
     a = amount(1, 0.05, g=5)
     assert (a["cpu"], a["memory"], a[GPU], a["other"], Resource()["other"]) == (1, 0.05, 5, 0, 0)
     assert "cpu" in a and GPU in a and "other" not in a and GPU not in Resource()
@@ -84,7 +84,7 @@ def test_texts() -> None:
 # ---- arithmetic -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_taken_must_be_there() -> None:
+def test_subtracted_amounts_must_be_contained() -> None:
     assert amount(3, 2, g=1).sub(amount(1, 2, g=1)) == amount(2, 0, g=0)
     with pytest.raises(AssertionError, match="not sufficient"):
         amount(1).sub(amount(2))
@@ -162,13 +162,13 @@ def test_less_or_equal(left: Resource, right: Resource, zero: bool, infinity: bo
     assert left.less_equal(right, ZERO) is zero and left.less_equal(right, INFINITY) is infinity
 
 
-def test_names_of_what_is_too_large() -> None:
+def test_names_of_resources_that_are_too_large() -> None:
     assert amount(2, 1, g=1).less_equal_names(amount(1, 1), ZERO) == (False, ["cpu", GPU])
     assert amount(1, 1, g=1).less_equal_names(amount(1, 1), INFINITY) == (True, [])
     assert amount(2).greater_partly(amount(1), ZERO) and not amount(1).greater_partly(amount(1), ZERO)
 
 
-def test_only_what_is_requested_is_compared() -> None:
+def test_only_requested_dimensions_are_compared() -> None:
     much = amount(9, 9, g=9, p=9)
     assert much.less_equal_dimension(amount(1, 1), amount(1, g=1, p=1)) == (False, ["cpu", GPU])
     assert much.less_equal_dimension(amount(9.0, 1), amount(1)) == (True, [])
@@ -211,14 +211,14 @@ def test_requested_dimensions_that_are_larger() -> None:
     assert held.greater_partly_dimension(amount(), None) == (False, [])
 
 
-def test_larger_where_the_other_says_anything() -> None:
+def test_larger_in_dimensions_of_the_other() -> None:
     held = amount(2, 5, g=5, p=9)
     assert held.greater_partly_relevant(amount(1, 0, g=0), amount(1, 1, g=1, p=1)) == (True, ["cpu", GPU])
     assert held.greater_partly_relevant(None, amount(1)) == (False, [])
     assert held.greater_partly_relevant(amount(1), None) == (False, [])
 
 
-def test_equal_within_a_tenth_in_what_this_one_has() -> None:
+def test_equal_within_a_tenth() -> None:
     assert (
         amount(1.05, 1).equal(amount(1, 1, g=1))
         and not amount(1.1).equal(amount(1))

@@ -1,4 +1,4 @@
-"""Which tolerations cover which taints, beside what scenarios show."""
+"""Which tolerations tolerate which taints, in addition to the scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which updates of a running pod reach its job."""
+"""Which updates of a running pod change its job."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def running() -> Cluster:
     node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "pods": "10"}}}
     model = Cluster()
     for manifest in (node, GROUP, POD):
-        take(model, manifest)
+        put(model, manifest)
     model.dirty = model.jobs_moved = False
     return model
 
 
-def take(model: Cluster, manifest: Manifest) -> None:
+def put(model: Cluster, manifest: Manifest) -> None:
     model.upsert(manifest["kind"], decoder(STRUCTS[manifest["kind"]]).decode(orjson.dumps(manifest)))
 
 
@@ -61,7 +61,7 @@ def update(model: Cluster, path: str, value: Any) -> None:
     for part in parts:
         at = at[int(part)] if part.isdigit() else at[part]
     at[last] = value
-    take(model, pod)
+    put(model, pod)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def update(model: Cluster, path: str, value: Any) -> None:
         ("status.containerStatuses", []),
     ],
 )
-def test_what_scheduling_does_not_read_changes_nothing(path: str, value: Any) -> None:
+def test_fields_that_scheduling_does_not_read_change_nothing(path: str, value: Any) -> None:
     model = running()
     task = model.tasks["d/p"]
     update(model, path, value)
@@ -99,17 +99,17 @@ def test_what_scheduling_does_not_read_changes_nothing(path: str, value: Any) ->
         ("status.initContainerStatuses", [{"name": "i", "resources": {"requests": {"cpu": "1"}}}]),
     ],
 )
-def test_what_scheduling_reads_reaches_the_job(path: str, value: Any) -> None:
+def test_fields_that_scheduling_reads_change_the_job(path: str, value: Any) -> None:
     model = running()
     task = model.tasks["d/p"]
     update(model, path, value)
     assert model.tasks["d/p"] is not task and model.jobs_moved
 
 
-def test_a_pod_group_that_repeats_what_was_assumed_changes_nothing() -> None:
+def test_a_pod_group_with_the_assumed_status_changes_nothing() -> None:
     model = running()
     job = model.jobs["d/g"]
-    take(model, {**GROUP, "metadata": {**GROUP["metadata"], "resourceVersion": "8"}})
+    put(model, {**GROUP, "metadata": {**GROUP["metadata"], "resourceVersion": "8"}})
     assert not model.jobs_moved and job.pod_group is not None and job.pod_group.metadata.resource_version == "8"
-    take(model, {**GROUP, "status": {"phase": "Inqueue"}})
+    put(model, {**GROUP, "status": {"phase": "Inqueue"}})
     assert model.jobs_moved and job.pod_group.status.phase == "Inqueue"

@@ -1,4 +1,4 @@
-"""Usable capacity, kept up to date by events, equals what a new model finds."""
+"""Usable capacity, updated by events, equals that of a new model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _events = st.one_of(
 
 
 @given(st.lists(_events, max_size=25))
-def test_events_keep_it_up_to_date(events: list[tuple[Any, ...]]) -> None:
+def test_events_update_the_usable_capacity(events: list[tuple[Any, ...]]) -> None:
     cluster = Cluster()
     there: dict[tuple[str, str], Any] = {}
     for event in events:
@@ -59,7 +59,7 @@ def test_events_keep_it_up_to_date(events: list[tuple[Any, ...]]) -> None:
     assert cluster.usable.total() == fresh.usable.total()
 
 
-def test_nodes_that_no_pod_of_ours_tolerates_count_what_it_holds_there() -> None:
+def test_nodes_without_tolerating_pods_count_with_held_capacity() -> None:
     cluster = Cluster()
     cluster.upsert("Node", node("open", False, False))
     cluster.upsert("Node", node("tainted", True, False))

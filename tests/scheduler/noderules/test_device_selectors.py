@@ -1,4 +1,4 @@
-"""CEL selectors of devices: what they see, and what is reported without the CEL library."""
+"""CEL selectors of devices: their variables, and the report without the CEL library."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def accepts(expression: str) -> bool:
         ('"not a boolean"', False),
     ],
 )
-def test_what_an_expression_sees(expression: str, answer: bool) -> None:
+def test_variables_of_an_expression(expression: str, answer: bool) -> None:
     assert accepts(expression) is answer
 
 
 @pytest.mark.parametrize("expression", ["device.((", 'device.attributes["gpu.example.com"].speed == 1'])
-def test_an_expression_that_fails_names_itself(expression: str) -> None:
+def test_the_error_contains_the_expression(expression: str) -> None:
     with pytest.raises(SelectorError, match="CEL expression"):
         accepts(expression)
 

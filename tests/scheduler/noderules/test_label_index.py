@@ -1,4 +1,4 @@
-"""What the index leaves out matches nothing, and what matches is found once."""
+"""The index leaves out only objects that do not match, and finds each match once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_selectors_by_labels(selectors: list[LabelSelector | None], labels: dict
     assert {i for i, selector in enumerate(selectors) if matches(selector, labels)} <= set(found)
 
 
-def test_only_what_has_the_wanted_label_is_looked_at() -> None:
+def test_only_objects_with_the_label_are_evaluated() -> None:
     index: ByLabels[int] = ByLabels()
     for i in range(1000):
         index.add(i, {"app": f"a{i}", "tier": "web"})

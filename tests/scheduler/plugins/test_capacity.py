@@ -1,4 +1,4 @@
-"""capacity: whom a queue may take back from, flat and in a tree, and who is served first."""
+"""capacity: from which queues a queue may reclaim, flat and in a tree, and the order of queues."""
 
 from __future__ import annotations
 
@@ -58,38 +58,38 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(victim: Manifest, c
     assert len(found.unified_evictable(context, tasks(found, "v"))) == count
 
 
-def test_nobody_goes_whose_queue_would_then_hold_less_than_it_is_guaranteed() -> None:
+def test_no_queue_falls_below_its_guarantee() -> None:
     queues = {"q": {"deserved": {"cpu": 4}}, "v": {"guarantee": {"resource": {"cpu": 2}}}}
     jobs = {"r": waiting("q", cpu=2), "v": running("v", 1, cpu=2), "w": running("v", 1)}
     found = session(queues, jobs)
     assert reclaimed(found, "v") == 0 and reclaimed(found, "w") == 1
 
 
-def test_within_a_queue_gangpreempt_takes_whom_it_likes() -> None:
+def test_gangpreempt_within_a_queue_is_not_limited() -> None:
     found = session({"v": {"deserved": {"cpu": 8}}}, {"v": running("v", 2)})
     context = EvictionContext("gangpreempt", found.jobs["default/v"])
     assert len(found.unified_evictable(context, tasks(found, "v"))) == 2
 
 
-def test_nobody_goes_who_holds_nothing_of_what_is_asked_for() -> None:
+def test_pods_without_the_requested_resources_are_not_victims() -> None:
     jobs = {"r": waiting("q", cpu=0, **{"nvidia.com/gpu": 1}), "v": running("v", 2)}
     found = session({"q": {"deserved": {"nvidia.com/gpu": 1}}, "v": {}}, jobs)
     assert reclaimed(found) == 0
 
 
-def test_what_a_queue_may_take_at_most() -> None:
+def test_the_limit_of_a_queue() -> None:
     queues = {"q": {"capability": {"cpu": 2, "nvidia.com/gpu": 1}}, "shut": {"state": "Closed"}}
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2), "s": waiting("shut")})
     q = found.queues["q"]
     [b], [c], [s] = tasks(found, "b"), tasks(found, "c"), tasks(found, "s")
     assert found.allocatable(q, b) and not found.allocatable(q, c)
     assert not found.allocatable(found.queues["shut"], s)
-    assert not found.allocatable(found.queues["default"], b), "a queue without a job is not looked at"
+    assert not found.allocatable(found.queues["default"], b), "a queue without a job is ignored"
     assert not found.preemptive(found.queues["shut"], [s]) and not found.preemptive(q, [c])
 
 
-def test_who_may_preempt() -> None:
-    """Only where the queue would hold no more than it deserves of something that is asked for."""
+def test_which_queues_may_reclaim() -> None:
+    """Only queues that would hold no more than they deserve of one of the requested resources."""
     queues = {"q": {"deserved": {"cpu": 2}, "capability": {"cpu": 6}}}
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2)})
     q = found.queues["q"]
@@ -97,15 +97,15 @@ def test_who_may_preempt() -> None:
     assert not found.preemptive(q, tasks(found, "b", "c"))
 
 
-def test_what_is_deserved_is_what_a_queue_is_entitled_to() -> None:
+def test_a_queue_is_entitled_to_what_it_deserves() -> None:
     found = session({"q": {"deserved": {"cpu": 2}}}, {"a": running("q", 1)})
     assert found.entitled is not None
     assert found.entitled("q", Resource(1000)) and not found.entitled("q", Resource(1001))
     assert not found.entitled("default", Resource(1))
 
 
-def test_who_is_let_in() -> None:
-    """What runs, what was let in before, and not what is elastic; the sum may reach the capability."""
+def test_which_jobs_are_admitted() -> None:
+    """The allocated resources, the admitted jobs, without the elastic part; the sum may reach the capability."""
     queues = {"q": {"capability": {"cpu": 4}}, "shut": {"state": "Closed"}}
     job: Manifest = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 2}}
     jobs = {
@@ -125,7 +125,7 @@ def test_who_is_let_in() -> None:
     assert not found.job_enqueueable(found.jobs["default/s"])
 
 
-def test_the_queue_that_holds_the_smaller_part_of_what_it_deserves_is_served_first() -> None:
+def test_the_queue_with_the_smaller_share_is_served_first() -> None:
     queues: Manifest = {"a": {"deserved": {"cpu": 4}}, "b": {"deserved": {"cpu": 2}}, "c": {}, "d": {"priority": 1}}
     jobs = {"a": running("a", 1), "b": running("b", 1), "c": running("c", 1), "d": running("d", 1)}
     found = session(queues, jobs)
@@ -134,7 +134,7 @@ def test_the_queue_that_holds_the_smaller_part_of_what_it_deserves_is_served_fir
     assert order == ["d", "a", "b", "c"]
 
 
-def test_what_a_queue_holds_moves_with_placements() -> None:
+def test_the_allocation_of_a_queue_follows_placements() -> None:
     found = session({"q": {"deserved": {"cpu": 4}}}, {"a": running("q", 1), "b": waiting("q", cpu=3)})
     [b], q = tasks(found, "b"), found.queues["q"]
     assert found.preemptive(q, [b])
@@ -176,13 +176,13 @@ TREE: Manifest = {
 @pytest.mark.parametrize(
     ("level", "deserved", "count"),
     [
-        (0, {}, 3),  # only leaves are looked at: ops deserves 1 of its 4
+        (0, {}, 3),  # only leaf queues are evaluated: ops deserves 1 of its 4
         (1, {}, 0),  # eng deserves 4 and holds no more
         (1, {"cpu": 2}, 2),  # eng holds 2 too many
-        (2, {"cpu": 2}, 2),  # root is no ancestor that counts
+        (2, {"cpu": 2}, 2),  # root does not count as an ancestor
     ],
 )
-def test_an_ancestor_that_does_not_hold_too_much_protects_those_below(
+def test_an_ancestor_within_its_deserved_amount_protects_its_descendants(
     level: int, deserved: Manifest, count: int
 ) -> None:
     queues = {**TREE, "eng": {**TREE["eng"], "deserved": deserved or TREE["eng"]["deserved"]}}
@@ -190,8 +190,8 @@ def test_an_ancestor_that_does_not_hold_too_much_protects_those_below(
     assert reclaimed(found) == count
 
 
-def test_kin_take_only_what_their_queue_deserves() -> None:
-    """Below one ancestor a queue that deserves nothing of it takes nothing from its sister."""
+def test_queues_with_a_common_ancestor_reclaim_only_what_they_deserve() -> None:
+    """Below one ancestor a queue that deserves nothing of a resource does not reclaim it from its sibling."""
     queues = {**TREE, "dev": {"parent": "eng", "deserved": {"nvidia.com/gpu": 1}}, "ops": {"parent": "eng"}}
     jobs = {"r": waiting("dev"), "v": running("ops", 2), "w": waiting("bio")}
     assert reclaimed(session(queues, jobs, tree(1))) == 0
@@ -201,26 +201,26 @@ def test_kin_take_only_what_their_queue_deserves() -> None:
     assert reclaimed(session(poor, jobs, tree(1)), reclaimer="w") == 1
 
 
-def test_an_ancestor_in_common_loses_nothing() -> None:
+def test_a_common_ancestor_loses_nothing() -> None:
     queues = {**TREE, "eng": {"parent": "root", "deserved": {"cpu": 8}}}
     found = session(queues, {"r": waiting("dev"), "v": running("ops", 3)}, tree(1))
     assert reclaimed(found) == 2
 
 
-def test_what_the_ancestors_deserve_allows_preempting() -> None:
+def test_a_queue_may_reclaim_what_its_ancestors_deserve() -> None:
     jobs = {"a": running("dev", 1), "b": waiting("dev")}
     for level, may in ((0, False), (1, True)):
         found = session(TREE, jobs, tree(level))
         assert found.preemptive(found.queues["dev"], tasks(found, "b")) is may
 
 
-def test_what_the_ancestors_deserve_is_nothing_to_a_queue_that_is_full_itself() -> None:
+def test_a_full_queue_may_not_reclaim_what_its_ancestors_deserve() -> None:
     queues = {**TREE, "dev": {"parent": "eng", "deserved": {"cpu": 1}, "capability": {"cpu": 1}}}
     found = session(queues, {"a": running("dev", 1), "b": waiting("dev")}, tree(1))
     assert not found.preemptive(found.queues["dev"], tasks(found, "b"))
 
 
-def test_an_ancestor_is_not_asked_what_it_may_hold_before_victims_are_gone() -> None:
+def test_limits_of_ancestors_are_not_checked_before_evictions() -> None:
     eng = {"parent": "root", "deserved": {"cpu": 4, "memory": "1Gi"}, "capability": {"memory": "2Gi"}}
     queues = {**TREE, "eng": eng}
     jobs = {"a": running("ops", 1, memory="1Gi"), "c": waiting("dev", memory="2Gi"), "d": running("dev", 1)}
@@ -229,8 +229,8 @@ def test_an_ancestor_is_not_asked_what_it_may_hold_before_victims_are_gone() -> 
     assert not found.allocatable(found.queues["dev"], tasks(found, "c")[0])
 
 
-def test_a_queue_further_down_than_the_one_that_reclaims() -> None:
-    """Ancestors are compared level by level; where the reclaimer has none any more, they are asked."""
+def test_victims_in_a_deeper_queue_than_the_reclaimer() -> None:
+    """Ancestors are compared level by level; below the reclaimer's level they are checked themselves."""
     queues = {**TREE, "deep": {"parent": "dev"}, "dev": {"parent": "eng", "deserved": {"cpu": 2}}}
     found = session(queues, {"r": waiting("bio"), "v": running("deep", 3)}, tree(2))
     assert reclaimed(found) == 0, "eng holds no more than it deserves"
@@ -239,7 +239,7 @@ def test_a_queue_further_down_than_the_one_that_reclaims() -> None:
     assert reclaimed(found) == 1, "dev holds one too many"
 
 
-def test_only_leaves_are_served_and_every_ancestor_has_a_limit() -> None:
+def test_only_leaf_queues_get_pods_and_every_ancestor_has_a_limit() -> None:
     queues = {**TREE, "eng": {"parent": "root", "capability": {"cpu": 2}}}
     job = {"queue": "ops", "min": 1, "pods": 1, "minResources": {"cpu": 2}}
     held = {**running("dev", 1), "minResources": {"cpu": 1}}
@@ -263,7 +263,7 @@ def test_queues_are_compared_just_below_their_common_ancestor() -> None:
     assert found.queue_before(q["dev"], q["ops"]) and found.queue_before(q["bio"], q["eng"])
 
 
-def test_the_close_relative_loses_first() -> None:
+def test_the_nearest_queue_in_the_tree_loses_first() -> None:
     found = session(TREE, {"v": running("ops", 1), "w": running("bio", 1), "r": waiting("dev")}, tree())
     q = found.queues
     assert found.victim_queue_before(q["ops"], q["bio"], q["dev"])
@@ -271,7 +271,7 @@ def test_the_close_relative_loses_first() -> None:
     assert found.victim_queue_before(q["ops"], q["dev"], None) != found.queue_before(q["ops"], q["dev"])
 
 
-def test_in_parity_nothing_is_decided_while_the_tree_is_broken() -> None:
+def test_in_parity_an_invalid_tree_blocks_all_queues() -> None:
     queues = {"root": {}, "q": {"parent": "nobody", "deserved": {"cpu": 4}}, "v": {}}
     job = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 1}}
     found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree(), deviations="parity")
@@ -295,7 +295,7 @@ def test_in_parity_there_is_no_tree_without_a_root() -> None:
     assert trial.report.warnings == ["plugin capacity: the queue root does not exist; create it"] and not trial.bound
 
 
-def test_the_answers_have_a_vote() -> None:
+def test_results_are_votes() -> None:
     found = session({"q": {}, "v": {}}, {"r": waiting("q"), "v": running("v", 1)})
     [callback] = found.callbacks.enabled("reclaimable")
     victims = callback.fn(tasks(found, "r")[0], tasks(found, "v"))

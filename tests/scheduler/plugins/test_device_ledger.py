@@ -1,6 +1,6 @@
-"""Ledgers of devices under random histories: nothing is given away twice, and everything comes back.
+"""Ledgers of devices under random histories: no device is assigned twice, and all are released.
 
-`LEDGER_EXAMPLES=5000` makes the histories as many; the number in a normal run is small.
+`LEDGER_EXAMPLES=5000` sets the number of histories; a normal run has few.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ HISTORY = st.lists(st.tuples(st.sampled_from(["take", "release", "bind", "evict"
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data(), history=HISTORY)
-def test_nothing_is_given_away_twice_and_everything_comes_back(
+def test_no_device_is_assigned_twice_and_all_are_released(
     kind: str, data: st.DataObject, history: list[tuple[str, int]]
 ) -> None:
     type_, on, check, request = KINDS[kind]
@@ -159,7 +159,7 @@ def test_nothing_is_given_away_twice_and_everything_comes_back(
         demand = type_.demand(pod.pod)
         if what == "take" and i not in placed and i not in evicted and demand is not None:
             fits = cards.fit(demand).code == 0
-            assert cards.state() == before, "a look has changed the cards"
+            assert cards.state() == before, "an evaluation has changed the cards"
             taken = cards.take(demand, pod)
             assert (taken.error is None) is fits
             if taken.error is None:
@@ -185,7 +185,7 @@ def test_nothing_is_given_away_twice_and_everything_comes_back(
     for i, assigned in placed.items():
         pods[i].assigned = assigned
         again.count(pods[i])
-    assert again.state() == cards.state(), "the annotations do not say what is used"
+    assert again.state() == cards.state(), "the annotations do not contain what is used"
     for i in placed:
         cards.release(pods[i])
     assert cards.state() == empty

@@ -28,7 +28,7 @@ def waiting(**each: Any) -> Manifest:
     return {"min": 1, "phase": "Inqueue", "queue": each.pop("queue", "default"), "each": each}
 
 
-def test_the_largest_part_of_any_resource_is_what_counts() -> None:
+def test_the_dominant_share() -> None:
     jobs = {
         "cpu": running(cpu=3, memory="10Mi"),
         "memory": running(cpu=1, memory="40Mi"),
@@ -54,25 +54,27 @@ def test_shares_move_with_placements() -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "victims"),
     [
-        (1, 4, 3),  # after the third they would hold as much as I do
+        (1, 4, 3),  # after the third they would hold as much as the preemptor
         (2, 4, 2),
         (3, 4, 1),
         (4, 4, 0),
         (5, 4, 0),
     ],
 )
-def test_a_job_with_the_larger_share_makes_room_until_the_shares_meet(mine: int, theirs: int, victims: int) -> None:
+def test_a_job_with_the_larger_share_loses_pods_until_the_shares_are_equal(
+    mine: int, theirs: int, victims: int
+) -> None:
     found = session({"v": running(theirs, cpu=1), "p": waiting(cpu=mine)})
     [preemptor] = tasks(found, "p")
     assert names(found.preemptable(preemptor, tasks(found, "v"))) == [f"v-{i}" for i in range(victims)]
 
 
-def test_each_victim_job_is_looked_at_by_itself() -> None:
+def test_each_victim_job_is_evaluated_separately() -> None:
     found = session({"v": running(2, cpu=1), "w": running(3, cpu=1), "p": waiting(cpu=1)})
     assert names(found.preemptable(tasks(found, "p")[0], tasks(found, "v", "w"))) == ["v-0", "w-0", "w-1"]
 
 
-def test_pods_whose_job_is_in_no_queue_are_nobodys_and_move_nothing() -> None:
+def test_pods_of_jobs_without_a_queue_change_no_share() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(2, cpu=1), "queue": "gone"}, "p": waiting(cpu=1)})
     [p] = tasks(found, "p")
     lost = tasks(found, "lost")
@@ -97,7 +99,7 @@ def test_shares_are_reported() -> None:
     node: Manifest = {"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "4"}}}
     trial.simulation.put(node)
     trial.cycle()
-    assert reported_shares(trial) == {"a": 0, "b": 0.25}, "the shares of all jobs are other ones"
+    assert reported_shares(trial) == {"a": 0, "b": 0.25}, "the shares of all jobs have changed"
 
 
 def reported_shares(trial: Trial) -> dict[str, float]:
@@ -119,7 +121,7 @@ QUEUES = {"dev": at("root/eng/dev", "1/2/2"), "ops": at("root/eng/ops", "1/2/8")
         (2, 2, 1, ["sci", "ops", "dev"]),
     ],
 )
-def test_queues_by_their_places_in_the_tree(dev: int, ops: int, sci: int, order: list[str]) -> None:
+def test_queues_are_ordered_by_the_tree(dev: int, ops: int, sci: int, order: list[str]) -> None:
     jobs: Manifest = {}
     for name, pods in (("dev", dev), ("ops", ops), ("sci", sci)):
         jobs[name] = running(pods, cpu=1, queue=name)
@@ -132,7 +134,7 @@ def test_queues_by_their_places_in_the_tree(dev: int, ops: int, sci: int, order:
     assert before == wanted
 
 
-def test_in_a_tree_the_poorer_branch_takes_back() -> None:
+def test_in_a_tree_the_branch_with_the_smaller_share_reclaims() -> None:
     def demanding(queue: str, pods: int) -> Manifest:
         roles = {"r": {"pods": pods, "cpu": 1, "runsOn": "n1"}, "w": {"pods": 9, "cpu": 1}}
         return {"min": 0, "phase": "Running", "queue": queue, "tasks": roles}
@@ -143,12 +145,12 @@ def test_in_a_tree_the_poorer_branch_takes_back() -> None:
     q = found.queues
     order = found.queue_before(q["sci"], q["dev"])
     assert names(found.reclaimable(reclaimer, runs)) == names(runs)
-    assert found.queue_before(q["sci"], q["dev"]) is order, "trying moves nothing"
+    assert found.queue_before(q["sci"], q["dev"]) is order, "a trial changes nothing"
     [other, *_] = [t for t in tasks(found, "dev") if not t.node]
     assert found.reclaimable(other, [t for t in tasks(found, "sci") if t.node]) == []
 
 
-def test_without_a_job_in_the_session_nobody_reclaims() -> None:
+def test_without_a_job_in_the_session_nothing_is_reclaimed() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(1, cpu=1), "queue": "gone"}}, HIERARCHY)
     [lost] = tasks(found, "lost")
     assert found.reclaimable(lost, tasks(found, "v")) == []

@@ -1,4 +1,4 @@
-"""The plugin extender: what its answers decide. The answers are put into the mailbox, as if they had arrived."""
+"""The plugin extender: the effect of responses, which the tests put into the mailbox."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ URL = "http://extender"
 
 
 class Extended:
-    """A cluster of two nodes whose scheduler asks an extender; `answers` gives the answer to each question."""
+    """A cluster of two nodes whose scheduler calls an extender; `answers` returns the response to each call."""
 
     def __init__(self, answers: Callable[[str, Any], Any], **arguments: Any) -> None:
         self.cluster = Cluster()
         self.cluster.add_node("a", cpu=4)
         self.cluster.add_node("b", cpu=4)
-        self.asked: list[str] = []
+        self.called: list[str] = []
         self._answers = answers
         self._arguments = {"extender.urlPrefix": URL, **{f"extender.{k}": v for k, v in arguments.items()}}
 
@@ -29,13 +29,13 @@ class Extended:
         return self.cluster._simulation.cluster.keep(Mailbox)
 
     def schedule(self, actions: str = "enqueue, allocate, backfill") -> Decision:
-        """One cycle, and then the answers to what it asked."""
+        """Run one cycle, then add the responses to its calls."""
         self.mail.carried = True
         tiers = [["priority", "gang", {"extender": self._arguments}], ["predicates"]]
         decision = self.cluster.schedule(actions, tiers=tiers)
         now = self.cluster._simulation.now
         for key, question in self.mail.outbox.items():
-            self.asked.append(key[1])
+            self.called.append(key[1])
             answer = self._answers(key[1], question.body())
             error = str(answer) if isinstance(answer, Exception) else ""
             self.mail.answers[key] = Answer(now, None if error else answer, error)
@@ -47,13 +47,13 @@ def only_b(verb: str, body: Any) -> Any:
     return {"status": "" if body["node"]["Name"] == "b" else "not here", "code": 2}
 
 
-def test_the_first_cycle_asks_and_the_next_one_follows_the_answer() -> None:
+def test_the_first_cycle_sends_the_call_and_the_next_one_uses_the_response() -> None:
     it = Extended(only_b, predicateVerb="predicate")
     it.cluster.add_job("g", pods=2, cpu=1)
     first = it.schedule()
     assert not first.bound
     assert "has not responded yet" in first.pending["g"]
-    assert it.asked == ["predicate"] * 2, "one call for each node, not for each pod"
+    assert it.called == ["predicate"] * 2, "one call for each node, not for each pod"
     assert it.schedule().bound == {"g-0": "b", "g-1": "b"}
 
 
@@ -64,7 +64,7 @@ def test_one_call_for_all_nodes() -> None:
     it = Extended(answers, predicateNodesVerb="predicates")
     it.cluster.add_job("g", pods=2, cpu=1)
     it.schedule()
-    assert it.asked == ["predicates"]
+    assert it.called == ["predicates"]
     assert it.schedule().bound == {"g-0": "a", "g-1": "a"}
 
 
@@ -93,8 +93,8 @@ def test_scores() -> None:
     assert "has not responded yet" in first.pending["g"], "no pod is placed without the scores"
     assert it.schedule().bound["g-0"] == "b"
     it.cluster.add_job("h", cpu=1)
-    assert it.schedule().bound["h-0"] == "b", "an equal pod uses the same answer"
-    assert it.asked == ["prioritize"]
+    assert it.schedule().bound["h-0"] == "b", "an equal pod uses the same response"
+    assert it.called == ["prioritize"]
 
 
 def test_a_simulation_which_makes_no_calls_does_not_wait_for_scores() -> None:
@@ -104,7 +104,7 @@ def test_a_simulation_which_makes_no_calls_does_not_wait_for_scores() -> None:
     assert it.cluster.schedule("enqueue, allocate, backfill", tiers=tiers).bound
 
 
-def test_pods_that_differ_in_labels_have_answers_of_their_own() -> None:
+def test_pods_with_different_labels_have_separate_responses() -> None:
     def answers(verb: str, body: Any) -> Any:
         team = body["task"]["Pod"]["metadata"]["labels"]["team"]
         return {"statuses": {n["Name"]: {"status": "" if n["Name"] == team else "not here"} for n in body["nodes"]}}
@@ -113,7 +113,7 @@ def test_pods_that_differ_in_labels_have_answers_of_their_own() -> None:
     for name, team in (("g", "b"), ("h", "a"), ("i", "b")):
         it.cluster.add_job(name, cpu=1, labels={"team": team})
     it.schedule()
-    assert it.asked == ["predicateNodes"] * 2
+    assert it.called == ["predicateNodes"] * 2
     assert it.schedule().bound == {"g-0": "b", "h-0": "a", "i-0": "b"}
 
 
@@ -127,18 +127,18 @@ def test_a_node_without_a_status_is_named_in_the_reason() -> None:
 
 
 @pytest.mark.parametrize("score", [-1, "many", None, float("nan")])
-def test_an_answer_with_a_score_that_is_none_counts_for_nothing(score: Any) -> None:
+def test_a_response_with_an_invalid_score_is_ignored(score: Any) -> None:
     it = Extended(lambda verb, body: {"nodeScore": {"b": score, "a": 3}}, prioritizeVerb="prioritize")
     it.cluster.add_job("g", cpu=1)
     it.schedule()
     assert it.schedule().bound["g-0"] in ("a", "b")
 
 
-def test_only_managed_resources_are_asked_about() -> None:
+def test_calls_are_sent_only_for_managed_resources() -> None:
     it = Extended(only_b, predicateVerb="predicate", managedResources=["example.com/chip"])
     it.cluster.add_job("g", cpu=1)
     assert it.schedule().bound
-    assert not it.asked
+    assert not it.called
 
 
 def test_victims() -> None:
@@ -154,7 +154,7 @@ def test_victims() -> None:
     assert it.schedule(actions).evicted == ["low-1"]
 
 
-def test_admission_waits_for_the_answer() -> None:
+def test_admission_waits_for_the_response() -> None:
     it = Extended(lambda verb, body: {"status": 1}, jobEnqueueableVerb="enqueueable")
     manifest = {
         "kind": "PodGroup",
@@ -203,7 +203,7 @@ def test_notices() -> None:
     assert (task["Name"], task["TransactionContext"]["NodeName"]) == ("g-0", bound)
 
 
-def test_an_extender_that_fails_to_open_takes_no_part_if_it_may_not_be_ignored() -> None:
+def test_an_extender_that_fails_to_open_and_must_not_be_ignored() -> None:
     it = Extended(lambda verb, body: OSError("down"), onSessionOpenVerb="open", predicateVerb="predicate")
     it.cluster.add_job("g", cpu=1)
     it.schedule()

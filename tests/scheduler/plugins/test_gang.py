@@ -1,4 +1,4 @@
-"""gang: who is valid, ready, starving, whom a gang can spare, and what it says of itself."""
+"""gang: which jobs are valid, ready and starving, which tasks a gang can lose, and its conditions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def gang(minimum: int, running: int, waiting: int, **more: Any) -> Manifest:
 
 @pytest.mark.parametrize(("minimum", "spared"), [(0, 3), (1, 2), (2, 1), (3, 0), (4, 0)])
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
-def test_a_gang_spares_what_it_has_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
+def test_a_gang_can_lose_the_tasks_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
     found = session(first=gang(0, 1, 0), j=gang(minimum, 3, 1))
     victims = getattr(found, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
     assert names(victims) == [*names(tasks(found, "j")[:spared]), "first-r-0"]
     context = EvictionContext("gangreclaim", found.jobs["default/j"])
-    assert len(found.unified_evictable(context, tasks(found, "j"))) == 4, "bundles see to that"
+    assert len(found.unified_evictable(context, tasks(found, "j"))) == 4, "bundles check that"
 
 
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
-def test_where_gang_alone_is_asked_nobody_takes_from_who_came_before(point: str) -> None:
+def test_with_gang_alone_no_earlier_job_loses_pods(point: str) -> None:
     jobs = {"first": gang(0, 1, 0), "later": gang(0, 1, 0)}
     [first, later] = tasks(session(**jobs))
     for evictor, victim, names_it in ((first, later, True), (later, first, False)):
@@ -53,7 +53,7 @@ def test_where_gang_alone_is_asked_nobody_takes_from_who_came_before(point: str)
         (gang(2, 1, 1, subGroups={"g": {"by": ["x"], "min": 1}}), None),
     ],
 )
-def test_who_cannot_be_scheduled_at_all(job: Manifest, reason: str | None) -> None:
+def test_invalid_jobs(job: Manifest, reason: str | None) -> None:
     found = session(j=job)
     invalid = found.job_valid(found.jobs["default/j"])
     if "subGroups" in job:
@@ -77,7 +77,7 @@ def test_ready_pipelined_and_starving_follow_the_placements() -> None:
     assert states == [(False, False, True), (False, False, True), (False, True, False), (True, True, False)]
 
 
-def test_minimums_of_roles_and_sub_jobs_hold_a_gang_up() -> None:
+def test_a_gang_waits_for_the_minimums_of_roles_and_sub_jobs() -> None:
     roles = {"a": {"pods": 2, "cpu": 1, "runsOn": "n1"}, "b": {"pods": 1, "cpu": 1}}
     found = session(j={"min": 2, "phase": "Running", "tasks": roles, "minTask": {"a": 1, "b": 1}})
     job = found.jobs["default/j"]
@@ -97,7 +97,7 @@ def test_minimums_of_roles_and_sub_jobs_hold_a_gang_up() -> None:
     assert found.sub_job_key(waits) < found.sub_job_key(runs)
 
 
-def test_jobs_that_are_not_ready_go_first() -> None:
+def test_jobs_that_are_not_ready_come_first() -> None:
     found = session(a=gang(1, 1, 1), b=gang(2, 1, 1))
     a, b = found.jobs["default/a"], found.jobs["default/b"]
     assert found.job_key(b) < found.job_key(a) and found.job_compare(b, a) == -1
@@ -108,7 +108,7 @@ def conditions(trial: Trial, job: str) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["reason"], c["message"]) for c in group["status"].get("conditions", ())}
 
 
-def test_what_a_gang_says_of_itself() -> None:
+def test_conditions_of_a_gang() -> None:
     jobs = {"ok": gang(1, 0, 1), "no": gang(3, 0, 4), "none": {"min": 1, "pods": 0, "phase": "Inqueue"}}
     trial = Trial({"nodes": {"n1": {"cpu": 3}}, "jobs": jobs}, [["gang"], ["predicates"]])
     trial.cycle()
@@ -124,7 +124,7 @@ def test_what_a_gang_says_of_itself() -> None:
     ("job", "leaving", "complains"),
     [(gang(2, 2, 0), 1, False), (gang(2, 2, 1), 1, True), (gang(3, 2, 0), 1, True), (gang(2, 1, 0), 0, True)],
 )
-def test_a_gang_whose_pods_leave_does_not_complain_yet(job: Manifest, leaving: int, complains: bool) -> None:
+def test_a_gang_with_terminating_pods_is_not_unschedulable_yet(job: Manifest, leaving: int, complains: bool) -> None:
     found = session(j=job)
     for task in tasks(found, "j")[:leaving]:
         found.evict(task, "test")
@@ -140,12 +140,12 @@ def test_a_gang_whose_pods_leave_does_not_complain_yet(job: Manifest, leaving: i
         ("0", gang(3, 2, 1), 10_000, False),
         ("often", gang(3, 2, 1), 299, False),
         ("often", gang(3, 2, 1), 300, True),
-        ("1m", gang(3, 2, 0), 60, False),  # nobody waits to complete it
-        ("1m", gang(2, 2, 1), 60, False),  # it is whole
-        ("1m", gang(3, 0, 3), 60, False),  # nobody holds anything
+        ("1m", gang(3, 2, 0), 60, False),  # no task waits to complete it
+        ("1m", gang(2, 2, 1), 60, False),  # it is complete
+        ("1m", gang(3, 0, 3), 60, False),  # no task holds capacity
     ],
 )
-def test_a_broken_gang_gives_its_room_back(release_after: str, job: Manifest, after: float, released: bool) -> None:
+def test_a_broken_gang_releases_its_capacity(release_after: str, job: Manifest, after: float, released: bool) -> None:
     running = job["tasks"]["r"]["pods"]
     scenario = {"nodes": {"n1": {"cpu": 2}}, "jobs": {"j": job}}
     trial = Trial(scenario, [["conformance", {"gang": {"releaseAfter": release_after}}], ["predicates"]])
@@ -155,8 +155,8 @@ def test_a_broken_gang_gives_its_room_back(release_after: str, job: Manifest, af
     assert len(trial.evicted) == (running if released else 0)
     if released:
         text = f"gang below its minimum of 3 for {after:.0f} s: its pods release their capacity and start together"
-        assert text in trial.told("j") and "default/j" not in trial.simulation.cluster.keep(PartialGangs).since
+        assert text in trial.messages("j") and "default/j" not in trial.simulation.cluster.keep(PartialGangs).since
 
 
-def test_an_argument_that_cannot_be_read() -> None:
+def test_an_invalid_argument() -> None:
     assert "releaseAfter" in Gang({"releaseAfter": "often"}).warnings[0] and Gang({}).warnings == []

@@ -1,4 +1,4 @@
-"""network-topology-aware: where to try a job, which domain is best, which node is nearest."""
+"""network-topology-aware: the domains for a job, the best domain, and the nearest node."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def test_domains_that_are_allowed_and_large_enough_the_lowest_tier_first() -> No
     assert where(session({"topology": HARD, "minResources": {"cpu": 13}})) == []
     assert where(session({"topology": HARD}), below="row") == [["a", "b"], ["row"]]
     assert where(session({"topology": {"mode": "soft"}, "minResources": {"cpu": 16}})) == [[ROOT]]
-    assert where(session({}), below="b") == [["b"]], "who does not say gets what is asked about"
+    assert where(session({}), below="b") == [["b"]], "a job without a constraint gets the given domain"
 
 
-def test_for_evictions_everything_counts_as_room() -> None:
+def test_for_evictions_all_capacity_counts() -> None:
     found = session({"topology": HARD}, old=used("n3", 4))
     assert where(found) == [["a", "b"], ["row"]]
     assert where(found, EVICT) == [["a", "b", "c"], ["row"]]
@@ -60,7 +60,7 @@ def test_for_evictions_everything_counts_as_room() -> None:
     )
 
 
-def test_who_has_begun_stays_where_he_is() -> None:
+def test_a_started_job_stays_in_its_domain() -> None:
     begun = {"min": 1, "phase": "Running", "tasks": {"x": {"cpu": 1, "runsOn": "n0"}, "y": {"cpu": 1}}}
     found = session({**begun, "topology": HARD})
     assert where(found) == [["a", "b"], ["row"]]
@@ -69,25 +69,25 @@ def test_who_has_begun_stays_where_he_is() -> None:
     assert where(session({**begun, "topology": {"mode": "hard", "tier": 0}})) == []
 
 
-def test_reversed_and_capped() -> None:
+def test_gradients_are_reversed_and_limited() -> None:
     groups = [["a", "b"], ["c"], ["d", "e", "f"]]
     assert reversed_and_capped(groups, 0) == groups
     assert reversed_and_capped(groups, 2) == [["e", "f"]]
     assert reversed_and_capped(groups, 5) == [["d", "e", "f"], ["c"], ["b"]]
 
 
-def test_the_fullest_domain_is_best_and_between_equals_the_one_with_more_of_the_tasks() -> None:
+def test_the_fullest_domain_is_best_then_the_one_with_more_of_the_tasks() -> None:
     found = session({"topology": HARD, "pods": 2}, old=used("n2", 2))
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    rates = found.hyper_node_scores(sub, ["a", "b", "c"])
-    assert rates == {"a": 25, "b": 100, "c": 50}
+    scores = found.hyper_node_scores(sub, ["a", "b", "c"])
+    assert scores == {"a": 25, "b": 100, "c": 50}
     found = session({"topology": HARD, "tasks": {"x": {"cpu": 1, "runsOn": "n2"}, "y": {"cpu": 3}}, "phase": "Running"})
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    rates = found.hyper_node_scores(sub, ["a", "b", "c"])
-    assert rates["b"] == 0 and rates["c"] == 100, "b has one cpu too few for both of them anew"
+    scores = found.hyper_node_scores(sub, ["a", "b", "c"])
+    assert scores["b"] == 0 and scores["c"] == 100, "b has one cpu too few for both of them"
 
 
-def test_with_equal_rates_the_one_that_has_more_of_them() -> None:
+def test_with_equal_scores_the_domain_with_more_of_the_tasks() -> None:
     job = {"topology": HARD, "tasks": {"x": {"runsOn": "n2"}, "y": {}}, "phase": "Running"}
     found = session(job)
     [sub] = found.jobs["default/j"].sub_jobs.values()
@@ -97,34 +97,34 @@ def test_with_equal_rates_the_one_that_has_more_of_them() -> None:
 def nearness(found: Session, name: str = "j") -> list[float]:
     task = tasks(found, name)[-1]
     [score] = found._scores["network-topology-aware"]
-    rates = score.score(task, np.arange(5, dtype=np.intp))  # type: ignore[union-attr]
-    return [round(float(r), 1) for r in rates]
+    scores = score.score(task, np.arange(5, dtype=np.intp))  # type: ignore[union-attr]
+    return [round(float(r), 1) for r in scores]
 
 
 def test_the_nearest_node_is_best() -> None:
-    """Placed in a: 100 there, half of that in the same row, nothing beyond it; and in a, who has more of them."""
+    """Placed in a: 100 there, half of that in the same row, 0 outside; within a, the node with more of the tasks."""
     job = {"topology": HARD, "tasks": {"x": {"cpu": 1, "runsOn": "n0"}, "y": {"cpu": 1}}, "phase": "Running"}
     found = session(job)
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    assert nearness(found) == [0, 0, 0, 0, 0], "nobody is being placed yet"
+    assert nearness(found) == [0, 0, 0, 0, 0], "no task is placed yet"
     sub.current_hyper_node = "a"
     assert nearness(found) == [150, 150, 50, 0, 0]
     assert nearness(session(job, {"weight": 3}))[0] == 0
 
 
-def test_pods_of_no_topology_fill_domains() -> None:
-    """The higher the tier the less it counts; a node in no domain of a tier counts as in a full one."""
+def test_pods_without_a_topology_fill_domains() -> None:
+    """Higher tiers have less weight; a node in no domain of a tier counts as in a full one."""
     found = session({}, {"hypernode.binpack.normal-pod.fading": 0.5}, old=used("n2", 3))
-    rates = nearness(found)
+    scores = nearness(found)
     total = 1 + 0.5 + 0.25
-    assert rates[2] == round(100 * (1 * 1.0 + 0.5 * 4 / 12 + 0.25 * 4 / 20) / total, 1)
-    assert rates[0] == rates[1] == round(100 * (1 * 1 / 8 + 0.5 * 4 / 12 + 0.25 * 4 / 20) / total, 1)
-    assert rates[4] == round(100 * (1 + 0.5 + 0.25 * 4 / 20) / total, 1)
+    assert scores[2] == round(100 * (1 * 1.0 + 0.5 * 4 / 12 + 0.25 * 4 / 20) / total, 1)
+    assert scores[0] == scores[1] == round(100 * (1 * 1 / 8 + 0.5 * 4 / 12 + 0.25 * 4 / 20) / total, 1)
+    assert scores[4] == round(100 * (1 + 0.5 + 0.25 * 4 / 20) / total, 1)
     off = session({}, {"hypernode.binpack.normal-pod.enable": False}, old=used("n2", 3))
     assert nearness(off) == [0] * 5
 
 
-def test_without_hyper_nodes_every_node_is_as_near() -> None:
+def test_without_hyper_nodes_all_nodes_have_the_same_score() -> None:
     found = opened({"nodes": {"n0": {}}, "jobs": {"j": {"min": 1}}}, [["network-topology-aware"]])
     [score] = found._scores["network-topology-aware"]
     assert score.constant(tasks(found)[0]) == 0.0  # type: ignore[union-attr]

@@ -54,7 +54,7 @@ def test_groups_that_a_queue_may_use(queue: Manifest, strict: bool, nodes: set[s
     assert placed == nodes
 
 
-def test_a_limit_of_a_group_counts_what_runs_there() -> None:
+def test_a_limit_of_a_group_counts_the_running_pods() -> None:
     limits = json.dumps({"gold": {"cpu": "3"}})
     queue = {"annotations": {"volcano.sh/nodegroup-resource-limits": limits}, **affinity({REQUIRED: ["gold"]})}
     jobs = {

@@ -1,4 +1,4 @@
-"""proportion: what queues deserve, take, lose and report."""
+"""proportion: what queues deserve, may hold, lose and report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.testing.table import configuration, manifests
 
 @pytest.mark.parametrize(("deviations", "reported"), [(None, {0.0}), ("parity", {1.0})])
 def test_an_idle_cluster_has_no_overused_queue(deviations: str | None, reported: set[float]) -> None:
-    """A queue that asks for nothing deserves nothing, and nothing is what it holds: that is no excess."""
+    """A queue without requests deserves nothing, and holds nothing: that is not overused."""
     jobs = {"g": {"queue": "q", "min": 0, "pods": 0, "phase": "Inqueue"}}
     simulation = Simulation(manifests({"nodes": {"n1": {}}, "queues": {"q": {"weight": 1}}, "jobs": jobs}))
     conf = {"plugins": [["gang"], ["proportion"]]} | ({"deviations": deviations} if deviations else {})
@@ -33,14 +33,14 @@ def test_an_idle_cluster_has_no_overused_queue(deviations: str | None, reported:
 PROPORTION: list[list[Any]] = [["proportion"]]
 
 
-def wants(queue: str, cpu: float, *, holds: int = 0, **more: Any) -> Manifest:
-    """A job that holds some cpus and waits for as many more that it wants `cpu` in all."""
+def requests(queue: str, cpu: float, *, holds: int = 0, **more: Any) -> Manifest:
+    """A job that holds some cpus and waits for more, so that it requests `cpu` in all."""
     roles = {"r": {"pods": holds, "cpu": 1, "runsOn": "n1"}, "w": {"pods": int(cpu > holds), "cpu": cpu - holds}}
     return {"queue": queue, "min": 0, "phase": "Running" if holds else "Inqueue", "tasks": roles, **more}
 
 
 def deserved(queues: Manifest, jobs: Manifest) -> dict[str, float]:
-    """The cpus that each queue deserves, found out by what it reports."""
+    """The cpus that each queue deserves, from the metrics."""
     trial = Trial({"nodes": {"n1": {"cpu": 12}}, "queues": queues, "jobs": jobs}, [["gang"], ["proportion"]], "shuffle")
     trial.cycle()
     gauges = trial.report.session.gauges
@@ -52,7 +52,7 @@ def deserved(queues: Manifest, jobs: Manifest) -> dict[str, float]:
     [
         ({"a": {}, "b": {}}, (9, 9), (6, 6)),
         ({"a": {"weight": 2}, "b": {}}, (12, 12), (8, 4)),
-        ({"a": {}, "b": {}}, (2, 12), (2, 10)),  # what one does not want goes to the other
+        ({"a": {}, "b": {}}, (2, 12), (2, 10)),  # what one does not request goes to the other
         ({"a": {"weight": 5}, "b": {}}, (1, 12), (1, 11)),
         ({"a": {"capability": {"cpu": 3}}, "b": {}}, (12, 12), (3, 9)),
         ({"a": {"guarantee": {"resource": {"cpu": 10}}}, "b": {}}, (12, 12), (10, 2)),
@@ -61,7 +61,7 @@ def deserved(queues: Manifest, jobs: Manifest) -> dict[str, float]:
     ],
 )
 def test_water_filling(queues: Manifest, wanted: tuple[int, int], found: tuple[float, float]) -> None:
-    result = deserved(queues, {name: wants(name, cpu) for name, cpu in zip("ab", wanted, strict=True)})
+    result = deserved(queues, {name: requests(name, cpu) for name, cpu in zip("ab", wanted, strict=True)})
     assert (result["a"], result["b"]) == found
 
 
@@ -71,36 +71,39 @@ def session(queues: Manifest, jobs: Manifest, **settings: Any) -> Session:
     )
 
 
-def test_a_queue_takes_what_it_deserves_and_no_more() -> None:
+def test_a_queue_gets_what_it_deserves_and_no_more() -> None:
     """5 + 3 are more than half of 12, 5 + 1 are not."""
     for more, may in ((3, False), (1, True)):
-        found = session({"a": {}, "b": {}}, {"j": wants("a", 5 + more, holds=5), "k": wants("b", 9)})
+        found = session({"a": {}, "b": {}}, {"j": requests("a", 5 + more, holds=5), "k": requests("b", 9)})
         a = found.queues["a"]
         task = next(t for t in tasks(found, "j") if not t.node)
         assert found.allocatable(a, task) is may and found.preemptive(a, [task]) is may
         assert not found.preemptive(a, [task, task])
 
 
-def test_a_closed_queue_takes_nothing() -> None:
-    found = session({"c": {"state": "Closed"}}, {"j": wants("c", 1)})
+def test_a_closed_queue_gets_nothing() -> None:
+    found = session({"c": {"state": "Closed"}}, {"j": requests("c", 1)})
     assert not found.allocatable(found.queues["c"], tasks(found)[0])
     assert not found.preemptive(found.queues["c"], tasks(found))
 
 
-def test_overused_is_who_holds_all_that_he_deserves() -> None:
-    found = session({"a": {}, "b": {}, "c": {}}, {"j": wants("a", 6, holds=6), "k": wants("b", 9), "l": wants("c", 1)})
+def test_a_queue_that_holds_what_it_deserves_is_overused() -> None:
+    found = session(
+        {"a": {}, "b": {}, "c": {}}, {"j": requests("a", 6, holds=6), "k": requests("b", 9), "l": requests("c", 1)}
+    )
     overused = {q for q in "abc" if found.overused(found.queues[q])}
     assert overused == {"a"}
     for task in tasks(found, "j")[:3]:
         found.evict(task, "test")
-    assert not found.overused(found.queues["a"]), "what it holds moves with its tasks"
+    assert not found.overused(found.queues["a"]), "its allocation follows its tasks"
 
 
 @pytest.mark.parametrize(("holds", "victims"), [(8, 3), (6, 1), (5, 0)])
 def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(holds: int, victims: int) -> None:
-    """Half of 12 are its own, less the half of what the third wants; a victim goes while that much is exceeded."""
+    """Half of 12 is its own, less half of the third's request; a pod is a victim while that amount is exceeded."""
     found = session(
-        {"a": {}, "b": {}, "c": {}}, {"j": wants("a", 12, holds=holds), "k": wants("b", 12), "l": wants("c", 2)}
+        {"a": {}, "b": {}, "c": {}},
+        {"j": requests("a", 12, holds=holds), "k": requests("b", 12), "l": requests("c", 2)},
     )
     reclaimer = tasks(found, "k")[-1]
     running = [t for t in tasks(found, "j") if t.node]
@@ -109,7 +112,9 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(holds: int, victims
 
 def test_orders_of_queues() -> None:
     queues: Manifest = {"a": {"weight": 2}, "b": {}, "c": {"priority": 1}}
-    found = session(queues, {"j": wants("a", 12, holds=1), "k": wants("b", 12, holds=2), "l": wants("c", 12, holds=4)})
+    found = session(
+        queues, {"j": requests("a", 12, holds=1), "k": requests("b", 12, holds=2), "l": requests("c", 12, holds=4)}
+    )
     q, before = found.queues, found.queue_before
     assert before(q["c"], q["a"]) and not before(q["a"], q["c"]), "priority first"
     assert before(q["a"], q["b"]) and not before(q["b"], q["a"]), "then the smaller part of what it deserves"
@@ -119,10 +124,10 @@ def minimum(queue: str, cpu: int) -> Manifest:
     return {"queue": queue, "min": 1, "pods": 0, "minResources": {"cpu": cpu}}
 
 
-def test_who_is_let_in() -> None:
-    """What is held, less what is elastic, with what was let in, up to what the queue may have."""
+def test_which_jobs_are_admitted() -> None:
+    """The allocated resources without the elastic part, and those of admitted jobs, up to the limit of the queue."""
     jobs = {
-        "old": wants("a", 3, holds=2, minResources={"cpu": 1}),
+        "old": requests("a", 3, holds=2, minResources={"cpu": 1}),
         "let": {**minimum("a", 1), "phase": "Inqueue"},
         "five": minimum("a", 5),
         "four": minimum("a", 4),
@@ -138,7 +143,7 @@ def test_who_is_let_in() -> None:
     assert not found.job_enqueueable(found.jobs["default/four"])
 
 
-def test_backlogs_are_let_in_by_weight() -> None:
+def test_pending_jobs_are_admitted_by_weight() -> None:
     jobs = {"j": minimum("a", 2), "k": minimum("b", 2)}
     found = session({"a": {"weight": 2}, "b": {}}, jobs)
     q, before = found.queues, found.queue_before
@@ -149,17 +154,17 @@ def test_backlogs_are_let_in_by_weight() -> None:
     assert before(q["a"], q["b"]), "2 of weight 2 are less than 2 of weight 1"
 
 
-def test_what_a_queue_may_claim_as_its_own() -> None:
+def test_what_a_queue_is_entitled_to() -> None:
     found = session(
-        {"a": {"weight": 2}, "b": {"capability": {"cpu": 3}}}, {"j": wants("a", 2, holds=1), "k": wants("b", 1)}
+        {"a": {"weight": 2}, "b": {"capability": {"cpu": 3}}}, {"j": requests("a", 2, holds=1), "k": requests("b", 1)}
     )
     assert found.entitled is not None
     assert found.entitled("a", Resource(7000)) and not found.entitled("a", Resource(7001))
     assert found.entitled("b", Resource(3000)) and not found.entitled("b", Resource(3001))
 
 
-def test_what_is_reported() -> None:
-    jobs = {"j": wants("a", 9, holds=3), "let": {**minimum("a", 2), "phase": "Inqueue"}, "k": wants("b", 9)}
+def test_metrics() -> None:
+    jobs = {"j": requests("a", 9, holds=3), "let": {**minimum("a", 2), "phase": "Inqueue"}, "k": requests("b", 9)}
     scenario = {
         "nodes": {"n1": {"cpu": 12}},
         "queues": {"a": {"weight": 3, "capability": {"cpu": 8}}, "b": {}},

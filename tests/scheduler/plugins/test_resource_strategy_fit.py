@@ -1,4 +1,4 @@
-"""resource-strategy-fit: filling and spreading, scarce resources, and what is kept beside idle devices."""
+"""resource-strategy-fit: packing and spreading, scarce resources, and the reserve for idle devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GPU = "nvidia.com/gpu"
 
 
 def scores(arguments: Manifest, each: Manifest, nodes: Manifest | None = None) -> list[float]:
-    """The score of every node, asked for all at once and one by one."""
+    """The score of every node, computed for all at once and one by one."""
     given = nodes or {"idle": {"cpu": 4}, "half": {"cpu": 4}, "gpu": {"cpu": 4, GPU: 4}}
     old = {"min": 1, "phase": "Running", "each": {"cpu": 2, "runsOn": "half" if "half" in given else next(iter(given))}}
     scenario = {"nodes": given, "jobs": {"old": old, "new": {"min": 1, "phase": "Inqueue", "each": each}}}
@@ -32,7 +32,7 @@ def scores(arguments: Manifest, each: Manifest, nodes: Manifest | None = None) -
     [
         (LEAST, {"cpu": 1}, [75, 25, 75]),
         (MOST, {"cpu": 1}, [25, 75, 25]),
-        (MOST, {"cpu": 3}, [75, 0, 75]),  # half has no room for it
+        (MOST, {"cpu": 3}, [75, 0, 75]),  # half has no capacity for it
         ("Whatever", {"cpu": 1}, [75, 25, 75]),
     ],
 )
@@ -85,11 +85,13 @@ def test_a_pod_may_have_its_own_strategy(kind: str, weights: str, rates: list[fl
     assert scores(arguments, {"cpu": 1, "annotations": annotations}) == rates
 
 
-def test_nodes_without_what_is_scarce_are_kept_for_others() -> None:
+def test_nodes_with_scarce_resources_are_kept_for_pods_that_request_them() -> None:
     sra = {"enable": True, "resources": f"{GPU}, x.com/nic", "weight": 10, "resourceWeight": {GPU: 3}}
     base: Manifest = {"resources": {"none": {}}, "sra": sra}
     assert scores(base, {"cpu": 1}) == [1000, 1000, 250]
-    assert scores(base, {"cpu": 1, GPU: 1}) == [0, 0, 250], "a node without GPUs gets nothing for a pod that wants one"
+    assert scores(base, {"cpu": 1, GPU: 1}) == [0, 0, 250], (
+        "a node without GPUs has score 0 for a pod that requests one"
+    )
     assert scores({**base, "sra": {**sra, "weight": 0}}, {"cpu": 1}) == [0, 0, 0]
     assert scores({**base, "sra": {**sra, "enable": False}}, {"cpu": 1}) == [0, 0, 0]
     assert scores({**base, "sra": {**sra, "resources": " , "}}, {"cpu": 1}) == [0, 0, 0]
@@ -98,16 +100,16 @@ def test_nodes_without_what_is_scarce_are_kept_for_others() -> None:
 @pytest.mark.parametrize(
     ("proportion", "each", "bound"),
     [
-        ({f"{GPU}.cpu": 1}, {"cpu": 1}, False),  # 4 idle GPUs want their 4 cores
+        ({f"{GPU}.cpu": 1}, {"cpu": 1}, False),  # 4 idle GPUs reserve 4 cores
         ({f"{GPU}.cpu": 0.75}, {"cpu": 1}, True),
         ({f"{GPU}.cpu": 0.76}, {"cpu": 1}, False),
         ({f"{GPU}.cpu": -5}, {"cpu": 1}, False),  # as 1
         ({f"{GPU}.cpu": 0, f"{GPU}.memory": 2}, {"cpu": 1, "memory": "1Gi"}, False),  # GB
         ({f"{GPU}.cpu": 0, f"{GPU}.memory": 1}, {"cpu": 1, "memory": "1Gi"}, True),
-        ({f"{GPU}.cpu": 1}, {"cpu": 1, GPU: 1}, True),  # who takes a GPU is not asked
+        ({f"{GPU}.cpu": 1}, {"cpu": 1, GPU: 1}, True),  # a pod that requests a GPU is exempt
     ],
 )
-def test_cpu_and_memory_are_kept_beside_idle_devices(proportion: Manifest, each: Manifest, bound: bool) -> None:
+def test_cpu_and_memory_are_reserved_for_idle_devices(proportion: Manifest, each: Manifest, bound: bool) -> None:
     arguments = {"proportional": {"enable": True, "resources": f"{GPU},x.com/nic", "resourceProportion": proportion}}
     plugins: list[list[Any]] = [["gang"], ["predicates", {"resource-strategy-fit": arguments}]]
     nodes = {"n1": {"cpu": 4, "memory": "8Gi", GPU: 4}}

@@ -1,4 +1,4 @@
-"""tdm: the hours of revocable zones, as users write them, and whom their end and a preemptor may take."""
+"""tdm: the hours of revocable zones in their notation, and which pods their end and a preemptor may evict."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_hours_are_those_of_today_and_may_end_tomorrow(text: str, opens: float, 
     "text",
     ["00:00_01:00", "0:00", "1:0-2:00", "63:59-23:59", "1:60-2:00", "001:00-2:00", "1:00 - 2:00", "+1:00-2:00", 5],
 )
-def test_hours_that_cannot_be_read_are_none(text: object) -> None:
+def test_invalid_hours(text: object) -> None:
     assert window(text, NOON) is None
 
 
-# ---- who may be evicted ---------------------------------------------------------------------------------------
+# ---- victims --------------------------------------------------------------------------------------------------
 
 LENT = {"labels": {"volcano.sh/revocable-zone": "z"}}
 TDM: list[list[Any]] = [["gang"], [{"tdm": {"tdm.revocable-zone.z": "never"}}, "predicates"]]
@@ -56,13 +56,13 @@ TDM: list[list[Any]] = [["gang"], [{"tdm": {"tdm.revocable-zone.z": "never"}}, "
         ({"volcano.sh/jdb-max-unavailable": "%"}, 1),
     ],
 )
-def test_how_many_of_a_job_may_go_at_once(annotations: dict[str, str], most: int) -> None:
+def test_how_many_pods_of_a_job_may_be_evicted_together(annotations: dict[str, str], most: int) -> None:
     job = {"min": 0, "pods": 4, "phase": "Running", "each": {"runsOn": "n1"}, "metadata": {"annotations": annotations}}
     session = opened({"nodes": {"n1": {}}, "jobs": {"j": job}}, [["gang"]])
     assert most_victims(session.jobs["default/j"]) == most
 
 
-def test_what_is_missing_already_uses_up_what_may() -> None:
+def test_missing_pods_count_as_evicted() -> None:
     roles = {"a": {"pods": 2, "runsOn": "n1"}, "b": {"pods": 1}}
     annotations = {"volcano.sh/jdb-max-unavailable": "2"}
     job = {"min": 0, "phase": "Running", "tasks": roles, "metadata": {"annotations": annotations}}
@@ -80,7 +80,7 @@ def test_what_is_missing_already_uses_up_what_may() -> None:
         ({}, LENT, 0),
     ],
 )
-def test_who_may_not_run_on_lent_nodes_takes_a_place_outside(
+def test_pods_without_the_zone_preempt_outside_of_it(
     preemptor: dict[str, str], node: dict[str, Any], victims: int
 ) -> None:
     preemptable = {"annotations": {"volcano.sh/preemptable": "true"}}
@@ -105,7 +105,7 @@ def test_pods_that_are_not_preemptable_stay_in_a_zone_whose_hours_are_over() -> 
     assert not trial.evicted
 
 
-def test_arguments_that_cannot_be_read() -> None:
+def test_invalid_arguments() -> None:
     plugin = Tdm({"tdm.evict.period": "often"})
     assert plugin.period == 60 and "1m stays in force" in plugin.warnings[0]
     assert Tdm({"tdm.evict.period": "5s", "tdm.revocable-zone.z": "1:00-2:00"}).period == 5

@@ -1,4 +1,4 @@
-"""Native gangs of pods of profiles, in the scheduler's process."""
+"""Native gangs with pods of profiles, in the scheduler's process."""
 
 from fake_api import NATIVE_GROUPS
 from test_loop_live import put_node
@@ -58,7 +58,7 @@ async def test_a_cluster_without_native_gangs_is_reported_once(tmp_path, api, ca
     assert "--runtime-config=scheduling.k8s.io/v1alpha2=true" in reported
 
 
-async def test_a_pod_that_names_a_group_of_each_api_group_gets_an_event(tmp_path, api):
+async def test_a_pod_with_a_group_of_each_api_group_gets_an_event(tmp_path, api):
     api.native_gangs = True
     put_node(api, "n1", "2")
     group = {"annotations": {"scheduling.k8s.io/group-name": "ours"}}
@@ -70,7 +70,7 @@ async def test_a_pod_that_names_a_group_of_each_api_group_gets_an_event(tmp_path
     assert "scheduling.k8s.io/group-name" in text
 
 
-async def test_the_event_about_an_unusable_native_group_names_its_api_version(tmp_path, api):
+async def test_the_event_about_an_invalid_native_group_has_its_api_version(tmp_path, api):
     api.native_gangs = True
     put_native_gang(api, "odd", 0)
 

@@ -1,4 +1,4 @@
-"""The file of --config: what it says about the process, and what is wrong with it."""
+"""The file of --config: settings of the process, and errors."""
 
 import pytest
 
@@ -26,7 +26,7 @@ leaderElection: {leaderElect: true, leaseDuration: 30s, renewDeadline: 20s, retr
     assert (found.lease_name, found.lease_namespace) == ("pods", Options().lease_namespace)
 
 
-def test_what_was_given_on_the_command_line_wins(tmp_path):
+def test_the_command_line_overrides_the_file(tmp_path):
     given = options(tmp_path, "clientConnection: {qps: 50}\n", kube_api_qps=7.0, given=frozenset({"kube_api_qps"}))
     assert with_file(given).kube_api_qps == 7.0
 
@@ -40,7 +40,7 @@ def test_what_was_given_on_the_command_line_wins(tmp_path):
         ("- a", "line "),
     ],
 )
-def test_a_file_that_cannot_be_used_names_itself_and_the_place(tmp_path, text, says):
+def test_errors_contain_the_file_and_the_field(tmp_path, text, says):
     with pytest.raises(ConfigurationError, match=r"profiles\.yaml: ") as error:
         ProfilesFile(options(tmp_path, text))
     assert says in str(error.value)
@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_used_names_itself_and_the_place(tmp_path, text, s
         ("clientConnection: {qps: many}", "clientConnection.qps"),
     ],
 )
-def test_settings_of_the_process_that_cannot_be_used(tmp_path, text, says):
+def test_invalid_settings_of_the_process(tmp_path, text, says):
     with pytest.raises(ConfigurationError) as error:
         with_file(options(tmp_path, text))
     assert says in str(error.value)

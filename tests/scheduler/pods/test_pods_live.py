@@ -59,7 +59,7 @@ async def test_two_profiles_and_the_session_share_the_nodes(tmp_path, api):
         assert used.sum() == 16_000 and used.max() <= 8_000
 
 
-async def test_a_pod_that_does_not_fit_is_explained_once_and_bound_when_a_node_comes(tmp_path, api):
+async def test_a_pod_that_does_not_fit_is_reported_once_and_bound_when_a_node_is_added(tmp_path, api):
     put_node(api, "n1", "2")
     put_pod(api, "large", cpu="4")
     async with live(tmp_path, api) as running:
@@ -89,7 +89,7 @@ async def test_capacity_is_counted_before_the_watch_shows_a_bind_on_both_sides(t
         assert running.scheduler.cache.model.nodes.numbers.idle[0, 0] == 0
 
 
-async def test_a_binding_that_is_rejected_is_forgotten_and_tried_again(tmp_path, api):
+async def test_a_rejected_binding_is_forgotten_and_retried(tmp_path, api):
     put_node(api, "n1")
     api.fault("POST /pods/one/binding", lambda r: status(403, "Forbidden", "not today"), times=1)
     async with live(tmp_path, api) as running:
@@ -127,7 +127,7 @@ async def test_a_gang_member_of_a_profile_is_placed_by_the_session(tmp_path, api
         await running.until(lambda: len(running.bound("member")) == 3)
 
 
-async def test_a_new_file_takes_effect_and_a_wrong_one_does_not(tmp_path, api, caplog):
+async def test_a_new_file_takes_effect_and_an_invalid_one_does_not(tmp_path, api, caplog):
     put_node(api, "n1")
     async with live(tmp_path, api) as running:
         put_pod(api, "later", "renamed")

@@ -1,4 +1,4 @@
-"""A plugin that implements every extension point and writes down its calls. A plugins folder may hold this file."""
+"""A plugin that implements every extension point and records its calls. The file can be used in a plugins folder."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from volcano_py.profile_plugin import (
 CALLS: list[str] = []
 """`point pod node`, in order."""
 REPORT = "ALL_POINTS_REPORT"
-"""The environment variable that names a file for the calls, one JSON string a line."""
+"""The environment variable with the path of a file for the calls, one JSON string per line."""
 
 
 class AllPoints(PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, Score, Reserve, Permit, PreBind, Bind, PostBind):
-    """A pod chooses with its label `fail` at which point it is refused, and with `wait` for how long it waits."""
+    """A pod sets with its label `fail` at which point it is rejected, and with `wait` for how long it waits."""
 
     name = "AllPoints"
 
     class Arguments(msgspec.Struct, forbid_unknown_fields=True):
         hold: float = 0.0
-        """Seconds for which pods with the label `wait` are held."""
+        """Seconds for which pods with the label `wait` wait."""
 
     def __init__(self, arguments: Arguments, handle: Handle) -> None:
         self._hold = arguments.hold
@@ -67,7 +67,7 @@ class AllPoints(PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, Score, Res
 
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         self._called("postFilter", pod, " ".join(sorted(rejected)))
-        return PostFilterResult(unschedulable("asked AllPoints"))
+        return PostFilterResult(unschedulable("AllPoints cannot help"))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         return self._called("preScore", pod, " ".join(sorted(n.name for n in nodes)))
@@ -107,4 +107,4 @@ class AllPoints(PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, Score, Res
         if path := os.environ.get(REPORT):
             with open(path, "a") as file:
                 file.write(json.dumps(call) + "\n")
-        return unschedulable(f"{point} says no") if pod.labels.get("fail") == point else SUCCESS
+        return unschedulable(f"{point} rejects") if pod.labels.get("fail") == point else SUCCESS

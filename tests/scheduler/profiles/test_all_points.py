@@ -69,14 +69,14 @@ def test_post_filter_runs_only_when_no_node_fits() -> None:
     t.pod("a", labels={"fail": "filter"})
     t.run()
     assert [*FIND[:4], "postFilter a n1 n2"] == CALLS
-    assert t.messages()["a"] == "0/2 nodes are available: 2 filter says no. no new claims to deallocate, " + (
-        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod., asked AllPoints"
+    assert t.messages()["a"] == "0/2 nodes are available: 2 filter rejects. no new claims to deallocate, " + (
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod., AllPoints cannot help"
     )
     t.check()
 
 
 @pytest.mark.parametrize("point", ["reserve", "permit", "preBind", "bind"])
-def test_each_refusal_after_the_node_is_chosen_is_undone_in_reverse(point: str) -> None:
+def test_each_rejection_after_the_node_is_chosen_is_undone_in_reverse(point: str) -> None:
     t = trial(Last)
     t.pod("a", labels={"fail": point})
     t.run()
@@ -85,7 +85,7 @@ def test_each_refusal_after_the_node_is_chosen_is_undone_in_reverse(point: str) 
     if point != "reserve":
         begun.insert(1, "Last reserve a n2")
     assert [*SEARCH, *begun, "Last unreserve a n2", "unreserve a n2"] == CALLS
-    assert t.messages()["a"] == f"{point} says no"
+    assert t.messages()["a"] == f"{point} rejects"
     t.check()
 
 
@@ -99,7 +99,7 @@ def test_a_binding_that_the_api_server_rejects_is_undone_in_reverse() -> None:
     t.check()
 
 
-def test_a_pod_that_waits_goes_on_where_it_stopped() -> None:
+def test_a_waiting_pod_continues_at_the_next_point() -> None:
     t = trial(hold=9)
     t.pod("a", labels={"wait": ""})
     t.run()
@@ -118,7 +118,7 @@ def test_a_pod_that_waits_too_long_is_undone() -> None:
     t.check()
 
 
-def test_a_refusal_before_the_queue_keeps_the_pod_out() -> None:
+def test_a_rejection_before_the_queue_keeps_the_pod_out() -> None:
     t = trial()
     t.pod("a", labels={"fail": "preEnqueue"})
     t.run()

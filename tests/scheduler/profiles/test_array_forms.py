@@ -1,4 +1,4 @@
-"""Array form and object form of the rules agree, and so do answers that were kept and answers that are new."""
+"""The array form and the object form of the rules agree, and so do kept and new results."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_both_forms_agree(
 
 @settings(max_examples=60)
 @given(nodes, st.lists(pods, min_size=1, max_size=3), st.lists(st.integers(0, 9), min_size=5, max_size=25))
-def test_answers_that_were_kept_are_those_of_a_new_scheduler(
+def test_kept_results_equal_those_of_a_new_scheduler(
     machines: list[dict[str, Any]], shapes: list[dict[str, Any]], course: list[int]
 ) -> None:
     kept = PodScheduler(load({}))
@@ -227,8 +227,8 @@ def test_answers_that_were_kept_are_those_of_a_new_scheduler(
         answers = []
         for scheduler in (kept, fresh):
             scheduler.add_pod(pod_of(name, spec), 0.0)
-            said = scheduler.attempt(0.0) or []
-            answers.append([(type(d).__name__, getattr(d, "node", ""), getattr(d, "message", "")) for d in said])
+            decided = scheduler.attempt(0.0) or []
+            answers.append([(type(d).__name__, getattr(d, "node", ""), getattr(d, "message", "")) for d in decided])
         assert answers[0] == answers[1]
         placed = next((a[1] for a in answers[0] if a[0] == Bind.__name__), "")
         if placed:
@@ -270,7 +270,7 @@ def test_scores_of_the_nodes_that_fit_agree(
 
 @settings(max_examples=200)
 @given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods)
-def test_filters_that_look_further_agree(
+def test_filters_over_other_nodes_agree(
     machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any]
 ) -> None:
     scheduler = cluster_of(machines, there)

@@ -1,4 +1,4 @@
-"""Binding cycles: Permit, results of bindings, and what happens to pods and nodes meanwhile."""
+"""Binding cycles: Permit, results of bindings, and changes of pods and nodes meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLS: list[str] = []
 
 
 class Hold(Permit):
-    """Holds every pod with the label `hold`, for as many seconds as it says; denies those with `deny`."""
+    """Lets every pod with the label `hold` wait for its number of seconds; rejects those with `deny`."""
 
     name = "Hold"
 
@@ -37,10 +37,10 @@ class HoldToo(Hold):
     name = "HoldToo"
 
 
-class Book(Reserve):
-    """Writes down what it is asked."""
+class Record(Reserve):
+    """Records its calls."""
 
-    name = "Book"
+    name = "Record"
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         CALLS.append(f"{self.name} reserve {pod.name} {node}")
@@ -50,12 +50,12 @@ class Book(Reserve):
         CALLS.append(f"{self.name} unreserve {pod.name} {node}")
 
 
-class Book2(Book):
-    name = "Book2"
+class Record2(Record):
+    name = "Record2"
 
 
-class Refuse(Book):
-    name = "Refuse"
+class RejectReserve(Record):
+    name = "RejectReserve"
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         super().reserve(state, pod, node)
@@ -65,7 +65,7 @@ class Refuse(Book):
 @pytest.fixture
 def trial() -> Iterator[Trial]:
     CALLS.clear()
-    t = Trial(Book, Book2, Hold)
+    t = Trial(Record, Record2, Hold)
     t.node("n1", cpu=2)
     yield t
     t.check()
@@ -75,12 +75,12 @@ def waiting(t: Trial) -> list[str]:
     return [w.pod.name for w in t.scheduler.waiting_pods()]
 
 
-def test_a_pod_that_waits_keeps_its_place_and_others_go_on(trial: Trial) -> None:
+def test_a_waiting_pod_keeps_its_capacity_and_others_continue(trial: Trial) -> None:
     trial.pod("a", labels={"hold": "60"})
     trial.pod("b")
     trial.pod("c")
-    said = trial.run()
-    assert [d.pod.name for d in said if isinstance(d, Bind)] == ["b"]
+    decided = trial.run()
+    assert [d.pod.name for d in decided if isinstance(d, Bind)] == ["b"]
     assert trial.messages() == {"c": trial.messages()["c"]}
     assert "Insufficient cpu" in trial.messages()["c"]
     assert waiting(trial) == ["a"]
@@ -89,14 +89,14 @@ def test_a_pod_that_waits_keeps_its_place_and_others_go_on(trial: Trial) -> None
     assert trial.scheduler.allow("default/a", "Hold", 1) == [Bind(trial.pods["default/a"], "n1")]
 
 
-def test_a_wait_that_ends_frees_the_place(trial: Trial) -> None:
+def test_a_wait_that_ends_frees_the_capacity(trial: Trial) -> None:
     trial.pod("a", cpu=2, labels={"hold": "5"})
     trial.run()
     assert trial.tick(4) == []
-    said = trial.tick()
-    assert isinstance(said[0], Fail)
-    assert said[0].message == "rejected due to timeout after waiting 5s at plugin Hold"
-    assert CALLS[2:] == ["Book2 unreserve a n1", "Book unreserve a n1"]
+    decided = trial.tick()
+    assert isinstance(decided[0], Fail)
+    assert decided[0].message == "rejected due to timeout after waiting 5s at plugin Hold"
+    assert CALLS[2:] == ["Record2 unreserve a n1", "Record unreserve a n1"]
     assert waiting(trial) == []
 
 
@@ -122,8 +122,8 @@ def test_a_rejected_pod_is_not_tried_before_an_event_of_the_plugin(trial: Trial)
     trial.pod("a", labels={"hold": "60"})
     trial.pod("other", node="n1")
     trial.run()
-    said = trial.scheduler.reject("default/a", "Hold", "no more", 1)
-    assert said == [Fail(trial.pods["default/a"], "no more")]
+    decided = trial.scheduler.reject("default/a", "Hold", "no more", 1)
+    assert decided == [Fail(trial.pods["default/a"], "no more")]
     assert trial.scheduler.attempt(1) is None
     trial.delete("other")
     trial.tick(3)
@@ -142,39 +142,39 @@ def test_an_event_while_the_pod_waits_counts(trial: Trial) -> None:
     assert waiting(trial) == ["a"]
 
 
-def test_deny_frees_the_place_at_once(trial: Trial) -> None:
+def test_deny_frees_the_capacity_immediately(trial: Trial) -> None:
     trial.pod("a", cpu=2, labels={"deny": ""})
     trial.pod("b", cpu=2)
     assert trial.settle() == {"b": "n1"}
     assert trial.messages()["a"] == "denied"
 
 
-def test_reserve_that_refuses_undoes_all_plugins_in_reverse() -> None:
+def test_a_rejection_at_reserve_undoes_all_plugins_in_reverse() -> None:
     CALLS.clear()
-    t = Trial(Book, Refuse, Book2)
+    t = Trial(Record, RejectReserve, Record2)
     t.node("n1")
     t.pod("a")
     t.run()
-    assert ["Book reserve a n1", "Refuse reserve a n1"] + [
-        f"{name} unreserve a n1" for name in ("Book2", "Refuse", "Book")
+    assert ["Record reserve a n1", "RejectReserve reserve a n1"] + [
+        f"{name} unreserve a n1" for name in ("Record2", "RejectReserve", "Record")
     ] == CALLS
     assert t.messages() == {"a": "full"}
     t.check()
 
 
-def test_a_binding_that_fails_is_undone_and_tried_again(trial: Trial) -> None:
+def test_a_failed_binding_is_undone_and_retried(trial: Trial) -> None:
     trial.pod("a", cpu=2)
     trial.pod("b", cpu=2)
     trial.run()
     assert trial.scheduler.attempt(0) is None
-    said = trial.scheduler.bind_result("default/a", "conflict", 0)
-    assert said == [Fail(trial.pods["default/a"], "binding rejected: conflict", SCHEDULER_ERROR)]
+    decided = trial.scheduler.bind_result("default/a", "conflict", 0)
+    assert decided == [Fail(trial.pods["default/a"], "binding rejected: conflict", SCHEDULER_ERROR)]
     trial.check()
     trial.tick(2)
     assert trial.settle() == {"b": "n1"}
 
 
-def test_a_result_for_a_pod_of_the_same_name_that_is_gone_is_ignored(trial: Trial) -> None:
+def test_a_result_for_a_deleted_pod_of_the_same_name_is_ignored(trial: Trial) -> None:
     trial.pod("a")
     trial.run()
     trial.delete("a")
@@ -192,12 +192,12 @@ def test_a_pod_that_is_deleted_meanwhile_leaves_nothing(trial: Trial, labels: di
     trial.run()
     trial.pod("b", cpu=2)
     trial.delete("a")
-    assert CALLS[2:4] == ["Book2 unreserve a n1", "Book unreserve a n1"]
+    assert CALLS[2:4] == ["Record2 unreserve a n1", "Record unreserve a n1"]
     trial.check()
     assert trial.settle() == {"b": "n1"}
 
 
-def test_a_waiting_pod_that_begins_to_terminate_gives_up_its_place(trial: Trial) -> None:
+def test_a_waiting_pod_that_begins_to_terminate_releases_its_capacity(trial: Trial) -> None:
     old = trial.pod("a", cpu=2, labels={"hold": "60"})
     trial.run()
     new = pod("a", 2, labels={"hold": "60"})
@@ -218,14 +218,14 @@ def test_a_node_that_disappears_before_the_binding_is_undone(trial: Trial) -> No
     trial.run()
     assert trial.messages()["a"] == 'node "n1" was deleted'
     assert [w.node for w in trial.scheduler.waiting_pods()] == ["n2"]
-    assert CALLS[2:4] == ["Book2 unreserve a n1", "Book unreserve a n1"]
+    assert CALLS[2:4] == ["Record2 unreserve a n1", "Record unreserve a n1"]
 
 
 def test_a_node_that_disappears_while_the_binding_is_written_leaves_it_to_the_api_server(trial: Trial) -> None:
     trial.pod("a")
-    said = trial.run()
+    decided = trial.run()
     trial.scheduler.delete_node("n1", 1)
-    trial.bind(said)
+    trial.bind(decided)
     assert trial.places() == {"a": "n1"}
     trial.scheduler.set_node(node("n1", 2), 2)
     trial.check()
@@ -255,9 +255,9 @@ def test_a_victim_that_waits_is_cancelled_not_evicted(trial: Trial) -> None:
     trial.pod("weak", cpu=2, labels={"hold": "60"})
     trial.run()
     trial.pod("strong", cpu=2, priority=10)
-    said = trial.run()
-    assert not any(isinstance(d, Evict) for d in said)
+    decided = trial.run()
+    assert not any(isinstance(d, Evict) for d in decided)
     assert trial.messages()["weak"] == "preempted by default/strong on node n1"
-    trial.bind(said)
+    trial.bind(decided)
     trial.tick(2)
     assert trial.settle() == {"strong": "n1"}

@@ -1,7 +1,7 @@
 """One ledger of volumes and devices for session and profiles, under random histories.
 
 Both schedule pods with claims, some of which they share. Each write of the dispatcher may fail, leadership and pods may
-be lost in between. Nothing is given away twice, and nothing is kept for good. `LEDGER_HISTORIES` as in
+be lost in between. Nothing is assigned twice, and nothing is kept forever. `LEDGER_HISTORIES` as in
 `test_claim_ledgers`.
 """
 
@@ -41,7 +41,7 @@ SECONDS = 30.0
 
 
 class Hold(Permit):
-    """Holds pods between Reserve and PreBind, until the history allows them or their time is over."""
+    """Lets pods wait between Reserve and PreBind, until the history allows them or their time is over."""
 
     name = "Hold"
 
@@ -49,8 +49,8 @@ class Hold(Permit):
         return Status(Code.WAIT, ("held",)), 2 * SECONDS
 
 
-class World(Simulation):
-    """A cluster whose changes a PodScheduler sees, too."""
+class SimulatedCluster(Simulation):
+    """A cluster whose changes are also sent to a PodScheduler."""
 
     feed: Feed | None = None
     seconds = 0.0
@@ -79,7 +79,7 @@ class World(Simulation):
 
 
 def with_pods_of_profiles(rng: random.Random, objects: list[Manifest]) -> list[Manifest]:
-    """Some pods more, with claims of their own or those of others; one kind of claim is for one pod at a time."""
+    """Additional pods, with their own claims or those of others; one type of claim is for one pod at a time."""
     for manifest in objects:
         if manifest["kind"] == "PersistentVolumeClaim" and rng.random() < 0.3:
             manifest["spec"]["accessModes"] = ["ReadWriteOncePod"]
@@ -118,9 +118,9 @@ def with_pods_of_profiles(rng: random.Random, objects: list[Manifest]) -> list[M
 
 
 class MixedHistory(History):
-    """Session and profiles by turns."""
+    """Runs the session and the profiles in turn."""
 
-    world: World
+    world: SimulatedCluster
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -140,7 +140,7 @@ class MixedHistory(History):
                 self.world.feed.changed(kind, None, as_struct(manifest), 0.0)
 
     def comparing(self, rule: Filter) -> Any:
-        """The array form of a filter, compared with its answer for each node."""
+        """The array form of a filter, compared with its result for each node."""
         fitting = rule.filter_fitting
 
         def compared(state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
@@ -154,8 +154,8 @@ class MixedHistory(History):
 
         return compared
 
-    def described_world(self) -> Simulation:
-        return World(with_pods_of_profiles(self.rng, described(self.rng)), now=1000.0)
+    def described_cluster(self) -> Simulation:
+        return SimulatedCluster(with_pods_of_profiles(self.rng, described(self.rng)), now=1000.0)
 
     def step(self) -> None:
         self.world.seconds += SECONDS
@@ -225,7 +225,7 @@ class MixedHistory(History):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_session_and_profiles_give_nothing_away_twice(block: int) -> None:
+def test_session_and_profiles_assign_nothing_twice(block: int) -> None:
     kinds: Counter[str] = Counter()
     bound: Counter[str] = Counter()
     compared = 0

@@ -1,4 +1,4 @@
-"""kube-scheduler's extender webhooks in profiles: what they are asked, and what their answers do."""
+"""kube-scheduler's extender webhooks in profiles: the calls, and the effect of responses."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ def trial(**extender: Any) -> Trial:
 
 
 def run(t: Trial, **replies: Reply | Answer) -> list[tuple[str, Any]]:
-    """Answer what is asked; returns verbs and bodies. Bindings of the scheduler are carried out."""
-    asked: list[tuple[str, Any]] = []
+    """Respond to the calls; returns verbs and bodies. Bindings of the scheduler are executed."""
+    called: list[tuple[str, Any]] = []
     todo = t.run()
     while todo:
         d = todo.pop(0)
         if isinstance(d, Ask):
             verb, body = d.call.url.removeprefix(URL + "/"), d.call.body()
-            asked.append((verb, body))
+            called.append((verb, body))
             reply = replies[verb]
             answer = reply if isinstance(reply, Answer) else Answer(reply(body))
             todo += t.scheduler.answered(d.number, answer, t.now)
         elif isinstance(d, Bind):
             todo += t.bind([d])
-        t.said += [d]
+        t.decided += [d]
         todo += t.run()
-    return asked
+    return called
 
 
-def test_filter_gets_the_nodes_that_fit_and_takes_some_away() -> None:
+def test_filter_receives_the_nodes_that_fit_and_rejects_some() -> None:
     t = trial(filterVerb="filter", nodeCacheCapable=True)
     t.node("n3", unschedulable=True)
     t.pod("a")
-    asked = run(t, filter=lambda q: {"nodenames": ["n2"], "failedNodes": {"n1": "n1 is tired"}})
-    assert [(verb, q["Pod"]["metadata"]["name"], q["NodeNames"]) for verb, q in asked] == [
+    called = run(t, filter=lambda q: {"nodenames": ["n2"], "failedNodes": {"n1": "n1 is tired"}})
+    assert [(verb, q["Pod"]["metadata"]["name"], q["NodeNames"]) for verb, q in called] == [
         ("filter", "a", ["n1", "n2"])
     ]
     assert t.places() == {"a": "n2"}
     t.check()
 
 
-def test_whole_nodes_and_keys_in_any_case() -> None:
+def test_node_objects_and_keys_in_any_case() -> None:
     t = trial(filterVerb="filter")
     t.pod("a")
-    asked = run(t, filter=lambda q: {"Nodes": {"Items": q["Nodes"]["items"][1:]}, "FailedNodes": {}})
-    assert [n["metadata"]["name"] for n in asked[0][1]["Nodes"]["items"]] == ["n1", "n2"]
+    called = run(t, filter=lambda q: {"Nodes": {"Items": q["Nodes"]["items"][1:]}, "FailedNodes": {}})
+    assert [n["metadata"]["name"] for n in called[0][1]["Nodes"]["items"]] == ["n1", "n2"]
     assert t.places() == {"a": "n2"}
 
 
@@ -72,7 +72,7 @@ def test_reasons_are_in_the_message_and_unresolvable_nodes_are_not_preempted_on(
         filter=lambda q: {"NodeNames": [], "FailedNodes": {"n2": "busy"}, "FailedAndUnresolvableNodes": {"n1": "old"}},
     )
     assert t.messages()["a"].startswith("0/2 nodes are available: 1 busy, 1 old.")
-    assert not any(isinstance(d, Evict) for d in t.said)
+    assert not any(isinstance(d, Evict) for d in t.decided)
 
 
 def test_prioritize_adds_to_the_scores() -> None:
@@ -86,10 +86,10 @@ def test_prioritize_adds_to_the_scores() -> None:
 def test_bind_replaces_the_binding_of_the_scheduler() -> None:
     t = trial(bindVerb="bind")
     waiting = t.pod("a")
-    asked = run(t, bind=lambda q: {})
-    node = asked[0][1]["Node"]
-    assert asked[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": node}
-    assert not any(isinstance(d, Bind) for d in t.said)
+    called = run(t, bind=lambda q: {})
+    node = called[0][1]["Node"]
+    assert called[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": node}
+    assert not any(isinstance(d, Bind) for d in t.decided)
     t.pods[waiting.key] = waiting.on(node)
     t.scheduler.update_pod(waiting, t.pods[waiting.key], t.now)
     assert "default/a" not in t.scheduler
@@ -98,7 +98,7 @@ def test_bind_replaces_the_binding_of_the_scheduler() -> None:
     t.check()
 
 
-def test_a_pod_that_the_extender_did_not_bind_is_tried_again() -> None:
+def test_a_pod_that_the_extender_did_not_bind_is_retried() -> None:
     t = trial(bindVerb="bind")
     t.pod("a")
     run(t, bind=lambda q: {})
@@ -122,9 +122,9 @@ def test_preempt_chooses_among_the_candidates() -> None:
     def keep_n2(q: dict[str, Any]) -> Any:
         return {"NodeNameToMetaVictims": {"n2": q["NodeNameToMetaVictims"]["n2"]}}
 
-    asked = run(t, preempt=keep_n2)
-    assert set(asked[0][1]["NodeNameToMetaVictims"]) == {"n1", "n2"}
-    assert {d.pod.name for d in t.said if isinstance(d, Evict)} == {"w2"}
+    called = run(t, preempt=keep_n2)
+    assert set(called[0][1]["NodeNameToMetaVictims"]) == {"n1", "n2"}
+    assert {d.pod.name for d in t.decided if isinstance(d, Evict)} == {"w2"}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_preempt_chooses_among_the_candidates() -> None:
         ([], "the response has an invalid form: Expected `object | null`, got `array`"),
     ],
 )
-def test_victims_that_cannot_be(victims: Any, message: str) -> None:
+def test_invalid_victims(victims: Any, message: str) -> None:
     t = trial(preemptVerb="preempt", nodeCacheCapable=True)
     t.pod("w1", cpu=4, node="n1")
     t.pod("w2", cpu=2, node="n2")
@@ -144,7 +144,7 @@ def test_victims_that_cannot_be(victims: Any, message: str) -> None:
     t.pod("a", cpu=4, priority=5)
     run(t, preempt=lambda q: {"NodeNameToMetaVictims": victims or ["n1"]})
     assert message in t.messages()["a"]
-    assert not any(isinstance(d, Evict) for d in t.said)
+    assert not any(isinstance(d, Evict) for d in t.decided)
     t.check()
 
 
@@ -178,7 +178,7 @@ def test_prioritize_and_bind_that_fail() -> None:
     t.check()
 
 
-def test_managed_resources_are_the_extenders_affair() -> None:
+def test_managed_resources_ignored_by_the_scheduler() -> None:
     managed = [{"name": "example.com/x", "ignoredByScheduler": True}]
     t = trial(filterVerb="filter", nodeCacheCapable=True, managedResources=managed)
     t.pod("plain")
@@ -197,7 +197,7 @@ def test_managed_resources_are_the_extenders_affair() -> None:
         ({"urlPrefix": URL, "httpTimeout": "x"}, "extenders[0]: "),
     ],
 )
-def test_mistakes_are_named(entry: dict[str, Any], message: str) -> None:
+def test_errors_name_the_field(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as e:
         load({"extenders": [entry]})
     assert message in str(e.value)

@@ -1,4 +1,4 @@
-"""A plugin that fails costs its pod an attempt, and nothing else."""
+"""A plugin that fails ends an attempt of its pod, and has no other effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POINTS_OF_ONE = {"disabled": [{"name": "AllPoints"}]}
 
 
 class Faulty(AllPoints):
-    """Does what a test says at one method, for pods with the name `bad`."""
+    """Behaves as a test sets at one method, for pods with the name `bad`."""
 
     name = "Faulty"
     fault: Callable[..., Any]
@@ -48,8 +48,8 @@ class Faulty(AllPoints):
         return SUCCESS
 
 
-def boom(*args: Any) -> Any:
-    raise ValueError("boom")
+def fails_always(*args: Any) -> Any:
+    raise ValueError("fails_always")
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +73,12 @@ NAMES = {"normalize": "NormalizeScore"} | {
 }
 
 
-RAISES = [(method, boom, "raised ValueError: boom") for method in (*BEFORE, *AFTER)]
+RAISES = [(method, fails_always, "raised ValueError: fails_always") for method in (*BEFORE, *AFTER)]
 ANSWERS = [(method, lambda *a: 7.5, "") for method in (*BEFORE, *AFTER) if method != "normalize"]
 
 
 @pytest.mark.parametrize(("method", "fault", "text"), [*RAISES, *ANSWERS])
-def test_a_plugin_that_raises_or_answers_nonsense(method: str, fault: Callable[..., Any], text: str) -> None:
+def test_a_plugin_that_raises_or_returns_an_invalid_result(method: str, fault: Callable[..., Any], text: str) -> None:
     Faulty.at, Faulty.fault = method, fault
     t = trial()
     t.pod("bad")
@@ -86,7 +86,7 @@ def test_a_plugin_that_raises_or_answers_nonsense(method: str, fault: Callable[.
     t.settle()
     t.tick(3)
     assert t.settle() == {"good": "n2"}
-    fails = [d for d in t.said if isinstance(d, Fail)] + [d for d in t.scheduler.tick(t.now) if isinstance(d, Fail)]
+    fails = [d for d in t.decided if isinstance(d, Fail)] + [d for d in t.scheduler.tick(t.now) if isinstance(d, Fail)]
     assert {(d.pod.name, d.reason) for d in fails} == {("bad", SCHEDULER_ERROR)}
     assert fails[0].message.startswith(f'running {NAMES[method]} plugin "Faulty": {text}')
     if method in AFTER:
@@ -109,10 +109,10 @@ def test_a_plugin_that_raises_or_answers_nonsense(method: str, fault: Callable[.
             lambda *a: PostFilterResult(SUCCESS, "n9"),
             "running PostFilter plugin \"Faulty\": the nominated node 'n9' does not exist",
         ),
-        ("post_filter", boom, 'running PostFilter plugin "Faulty": raised ValueError: boom'),
+        ("post_filter", fails_always, 'running PostFilter plugin "Faulty": raised ValueError: fails_always'),
     ],
 )
-def test_answers_that_cannot_be(method: str, fault: Callable[..., Any], message: str) -> None:
+def test_invalid_results(method: str, fault: Callable[..., Any], message: str) -> None:
     Faulty.at, Faulty.fault = method, fault
     t = trial()
     t.pod("bad", labels={"fail": "filter"} if method == "post_filter" else {})
@@ -122,7 +122,7 @@ def test_answers_that_cannot_be(method: str, fault: Callable[..., Any], message:
     t.check()
 
 
-def test_a_pre_filter_that_names_only_unknown_nodes_leaves_none() -> None:
+def test_a_pre_filter_with_only_unknown_nodes_leaves_none() -> None:
     Faulty.at, Faulty.fault = "pre_filter", lambda *a: (["n9"], SUCCESS)
     t = trial()
     t.pod("bad")
@@ -134,20 +134,20 @@ def test_a_pre_filter_that_names_only_unknown_nodes_leaves_none() -> None:
 
 @pytest.mark.parametrize("method", ["unreserve", "post_bind"])
 def test_a_fault_that_changes_nothing_is_an_event(method: str) -> None:
-    Faulty.at, Faulty.fault = method, boom
+    Faulty.at, Faulty.fault = method, fails_always
     t = trial()
     t.pod("bad", labels={"fail": "preBind"} if method == "unreserve" else {})
     t.bind(t.run())
-    t.said += t.tick()
+    t.decided += t.tick()
     point = "Unreserve" if method == "unreserve" else "PostBind"
-    text = f'running {point} plugin "Faulty": raised ValueError: boom'
+    text = f'running {point} plugin "Faulty": raised ValueError: fails_always'
     assert Report(t.pods["default/bad"], "Warning", "PluginFailed", text) in [
-        d._replace(pod=t.pods["default/bad"]) if isinstance(d, Report) else d for d in t.said
+        d._replace(pod=t.pods["default/bad"]) if isinstance(d, Report) else d for d in t.decided
     ]
     t.check()
 
 
-@pytest.mark.parametrize("answer", [boom, lambda *a: None, lambda *a: ("x", None)])
+@pytest.mark.parametrize("answer", [fails_always, lambda *a: None, lambda *a: ("x", None)])
 def test_a_queue_sort_that_fails_puts_the_pod_last(answer: Callable[..., Any]) -> None:
     Faulty.at, Faulty.fault = "sort_key", answer
     t = Trial(Faulty, points=POINTS)
@@ -162,7 +162,7 @@ def test_a_queue_sort_that_fails_puts_the_pod_last(answer: Callable[..., Any]) -
     t.check()
 
 
-def test_arguments_that_a_plugin_refuses_are_an_error_of_the_configuration() -> None:
+def test_arguments_that_a_plugin_rejects_are_an_error_of_the_configuration() -> None:
     class Picky(AllPoints):
         name = "Picky"
 
@@ -187,13 +187,13 @@ def test_arguments_that_a_plugin_refuses_are_an_error_of_the_configuration() -> 
         ),
     ],
 )
-def test_a_plugin_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_name_the_plugin_file(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(ExtensionError, match=message):
         profile_plugins(str(tmp_path))
 
 
-def test_plugins_of_a_folder_are_not_enabled_by_themselves(tmp_path: Path) -> None:
+def test_plugins_of_a_folder_are_not_enabled_by_default(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from volcano_py.profile_plugin import PostBind\n"
         "class Mine(PostBind):\n  name = 'Mine'\n  def post_bind(self, *a): pass"

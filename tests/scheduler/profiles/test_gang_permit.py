@@ -1,4 +1,4 @@
-"""GangPermit's tables: they follow the pods, end with them, and no attempt looks at all pods."""
+"""GangPermit's tables: they follow the pods, are removed with them, and no attempt reads all pods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tables(plugin: GangPermit) -> tuple[int, int, int]:
     return len(plugin._groups), len(plugin._started), len(plugin._given_up)
 
 
-def test_a_gang_is_placed_without_a_look_at_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gang_is_placed_without_reading_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     t, plugin = trial()
     t.node("n1")
     monkeypatch.setattr(Cluster, "pods", lambda self: pytest.fail("all pods are read"))
@@ -56,21 +56,21 @@ def test_tables_end_with_the_group() -> None:
     t.pod("a", **IN_GROUP)
     t.pod("b", **IN_GROUP)
     t.run()
-    assert tables(plugin)[2] == 1, "the group is given up"
+    assert tables(plugin)[2] == 1, "the group is removed"
     t.delete("a")
     t.delete("b")
     t.scheduler.delete_object(GROUP, t.now)
     assert tables(plugin) == (0, 0, 0)
 
 
-def test_a_waiting_member_that_is_deleted_takes_the_others_with_it() -> None:
+def test_the_deletion_of_a_waiting_member_rejects_the_others() -> None:
     t, plugin = trial()
     t.node("n1")
     t.pod("a", **IN_GROUP)
     t.pod("b", **IN_GROUP, schedulingGates=[{"name": "later"}])
-    said: list[Decision] = t.run()
+    decided: list[Decision] = t.run()
     assert [w.pod.name for w in t.scheduler.waiting_pods()] == ["a"]
-    assert said == []
+    assert decided == []
     t.delete("a")
     assert tables(plugin)[1] == 0
     t.delete("b")

@@ -1,4 +1,4 @@
-"""PodGroups of scheduling.k8s.io: attempts come to rest, and groups that change meanwhile."""
+"""PodGroups of scheduling.k8s.io: the end of attempts, and groups that change meanwhile."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def test_a_group_that_does_not_fit_is_not_tried_forever() -> None:
     t.check()
 
 
-def test_members_that_come_back_follow_the_group_that_was_recreated() -> None:
+def test_recreated_members_belong_to_the_recreated_group() -> None:
     t = Trial(features=GATES)
     t.node("n1", cpu=2)
     t.scheduler.set_group(group(1), 0)
     t.pod("a", schedulingGroup={"podGroupName": "g"})
-    said = t.run()
+    decided = t.run()
     t.scheduler.set_group(group(3, uid="2"), 0)
     t.scheduler.bind_result("default/a", "conflict", 0)
     assert t.scheduler.attempt(0) is None, "the new group waits for three members"
-    assert said
+    assert decided
     t.check()
 
 
@@ -71,7 +71,7 @@ def evicted(t: Trial) -> set[str]:
     return {d.pod.name for d in t.run() if isinstance(d, Evict)}
 
 
-def test_a_gang_with_disruption_mode_pod_group_goes_as_a_whole() -> None:
+def test_a_gang_with_disruption_mode_pod_group_is_evicted_as_a_whole() -> None:
     t = two_gangs("PodGroup")
     t.pod("strong", cpu=2, node="n3", priority=100)
     t.pod("urgent", cpu=2, priority=10)
@@ -82,7 +82,7 @@ def test_a_gang_with_disruption_mode_pod_group_goes_as_a_whole() -> None:
     assert len(evicted(t)) == 1
 
 
-def test_one_pod_costs_less_than_a_gang() -> None:
+def test_one_pod_is_preferred_to_a_gang() -> None:
     t = two_gangs("PodGroup")
     t.pod("single", cpu=2, node="n3")
     t.pod("urgent", cpu=2, priority=10)
@@ -98,7 +98,7 @@ def test_a_gang_is_ranked_by_the_priority_of_its_group() -> None:
     assert evicted(t) == {"a", "b"}
 
 
-def test_a_gang_whose_member_is_as_important_stays_whole() -> None:
+def test_a_gang_with_an_equally_important_member_is_not_evicted() -> None:
     t = Trial(features=GATES)
     put_group(t, "g", "PodGroup")
     t.node("n1", cpu=2)
@@ -109,7 +109,7 @@ def test_a_gang_whose_member_is_as_important_stays_whole() -> None:
     assert evicted(t) == set()
 
 
-def test_a_gang_is_kept_whole_if_the_pod_fits_beside_it() -> None:
+def test_a_gang_is_not_evicted_if_the_pod_fits_beside_it() -> None:
     t = Trial(features=GATES)
     put_group(t, "g", "PodGroup")
     t.node("n1", cpu=4)
@@ -131,7 +131,7 @@ def test_no_member_evicts_its_own_gang() -> None:
 
 
 def test_budgets_count_the_members_on_other_nodes() -> None:
-    """Evicting a breaks a budget of b: the single pod goes, though it is more important."""
+    """Evicting a violates a budget of b: the single pod is evicted, although it is more important."""
     t = two_gangs("PodGroup")
     t.pod("single", cpu=2, node="n3", priority=5)
     t.delete("b")

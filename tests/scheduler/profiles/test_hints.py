@@ -1,4 +1,4 @@
-"""Which events have a pod tried again that spreading or affinity between pods refused."""
+"""Which events requeue a pod that spreading or affinity between pods rejected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def helps(plugin: str, p: PodInfo, kind: Kind, action: Action, old: Any, new: An
         (pod("q", labels={"app": "web"}), pod("q"), False),
     ],
 )
-def test_spread_looks_at_pods_on_nodes(old: PodInfo | None, new: PodInfo, expected: bool) -> None:
+def test_spread_reads_pods_on_nodes(old: PodInfo | None, new: PodInfo, expected: bool) -> None:
     action = Action.ADD if old is None else Action.POD_LABEL
     assert helps("PodTopologySpread", waiting(), Kind.ASSIGNED_POD, action, old, new) is expected
 
@@ -62,14 +62,14 @@ def test_a_taint_helps_spread_only_on_nodes_that_count() -> None:
     ("before", "after", "expected"),
     [({ZONE: "a"}, {ZONE: "b"}, True), ({ZONE: "a"}, {}, True), ({}, {ZONE: "a"}, False)],
 )
-def test_a_node_that_lacked_the_key_was_no_obstacle(
+def test_events_of_a_node_without_the_key_do_not_help(
     before: dict[str, str], after: dict[str, str], expected: bool
 ) -> None:
     old, new = node("n", labels=before), node("n", labels=after)
     assert helps("InterPodAffinity", apart(), Kind.NODE, Action.NODE_LABEL, old, new) is expected
 
 
-def test_a_nominated_pod_that_goes_may_help() -> None:
+def test_the_deletion_of_a_nominated_pod_may_help() -> None:
     gone = pod("q", labels={"app": "web"})
     assert not helps("InterPodAffinity", apart(), Kind.ASSIGNED_POD, Action.DELETE, gone, None)
     gone.pod.status.nominated_node_name = "n"

@@ -1,4 +1,4 @@
-"""Plugins that ask other programs: the pod waits for the answer, and the others go on."""
+"""Plugins that call other programs: the pod waits for the response, and other pods are scheduled."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import PENDING, SUCCESS, Status, unschedulable
 
 
-class Asker(PreEnqueue, PreFilter, NodesFilter, Score, Reserve, Permit, PreBind, Reviewer):
-    """Asks at every point about pods with the label `ask`; the answer is a reason to refuse, or empty."""
+class Caller(PreEnqueue, PreFilter, NodesFilter, Score, Reserve, Permit, PreBind, Reviewer):
+    """Sends calls at every point for pods with the label `ask`; the response is a reason to reject, or empty."""
 
-    name = "Asker"
+    name = "Caller"
 
     def __init__(self, arguments: Any, handle: Handle) -> None:
         self._handle = handle
@@ -81,29 +81,29 @@ POINTS = ["preEnqueue", "preFilter", "filter", "score", "reserve", "permit", "pr
 
 
 def trial() -> Trial:
-    t = Trial(Asker)
+    t = Trial(Caller)
     t.node("n1")
     t.node("n2")
     return t
 
 
 def answered(t: Trial, reason: Callable[[str], str]) -> list[str]:
-    """Answer all questions until there are none; returns what was asked. Bindings are carried out."""
-    asked: list[str] = []
+    """Respond to all calls until there are none; returns the calls. Bindings are executed."""
+    called: list[str] = []
     todo: list[Decision] = t.run()
     while todo:
         d = todo.pop(0)
         if isinstance(d, Ask):
-            asked.append(d.call.url)
+            called.append(d.call.url)
             if d.number:
                 todo += t.scheduler.answered(d.number, Answer(reason(d.call.url)), t.now)
         elif isinstance(d, Bind):
             todo += t.bind([d])
         todo += t.run()
-    return asked
+    return called
 
 
-def test_each_point_is_asked_once_and_others_go_on_meanwhile() -> None:
+def test_each_point_sends_one_call_and_others_continue_meanwhile() -> None:
     t = trial()
     t.pod("a", labels={"ask": ""})
     t.pod("b")
@@ -117,43 +117,43 @@ def test_each_point_is_asked_once_and_others_go_on_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_refusal_at_any_point_leaves_nothing(point: str) -> None:
+def test_a_rejection_at_any_point_leaves_nothing(point: str) -> None:
     t = trial()
     t.pod("a", labels={"ask": ""})
-    asked = answered(t, lambda p: "no" if p == point else "")
+    called = answered(t, lambda p: "no" if p == point else "")
     expected = POINTS[: POINTS.index(point) + 1]
     if point in ("reserve", "permit", "preBind"):
         expected = [*expected, "unreserve"]
     if point == "score":
         expected = [*expected, "preEnqueue"]  # an error: the pod enters the back-off queue
-    assert asked == expected
+    assert called == expected
     assert t.places() == {}
     t.check()
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_pod_that_is_deleted_while_it_waits_for_an_answer_leaves_nothing(point: str) -> None:
+def test_a_pod_that_is_deleted_while_it_waits_for_a_response_leaves_nothing(point: str) -> None:
     t = trial()
     t.pod("a", labels={"ask": ""})
     todo = t.run()
-    asks = [d for d in todo if isinstance(d, Ask)]
-    while asks and asks[0].call.url != point:
-        said = t.scheduler.answered(asks[0].number, Answer(""), 0) + t.run()
-        asks = [d for d in said if isinstance(d, Ask)]
+    calls = [d for d in todo if isinstance(d, Ask)]
+    while calls and calls[0].call.url != point:
+        decided = t.scheduler.answered(calls[0].number, Answer(""), 0) + t.run()
+        calls = [d for d in decided if isinstance(d, Ask)]
     t.check()
     t.delete("a")
     t.check()
-    assert not any(isinstance(d, Bind) for d in t.scheduler.answered(asks[0].number, Answer(""), 0))
+    assert not any(isinstance(d, Bind) for d in t.scheduler.answered(calls[0].number, Answer(""), 0))
     assert t.scheduler.attempt(0) is None
 
 
 def test_candidates_of_preemption_are_reviewed() -> None:
     for reason, evicted in (("keep them", False), ("", True)):
-        t = Trial(Asker)
+        t = Trial(Caller)
         t.node("n1", cpu=1)
         t.pod("weak", node="n1")
         t.pod("a", priority=5, labels={"ask": ""})
-        asked = answered(t, lambda p, reason=reason: reason if p == "preempt" else "")  # type: ignore[misc]
-        assert asked == ["preEnqueue", "preFilter", "preempt"]
+        called = answered(t, lambda p, reason=reason: reason if p == "preempt" else "")  # type: ignore[misc]
+        assert called == ["preEnqueue", "preFilter", "preempt"]
         assert ("weak" in t.messages()) is False
-        assert any(type(d).__name__ == "Evict" for d in t.said) is evicted
+        assert any(type(d).__name__ == "Evict" for d in t.decided) is evicted

@@ -1,4 +1,4 @@
-"""A PodScheduler with plugins of a test's own, and a check that no capacity is lost."""
+"""A PodScheduler with plugins of a test, and a check that no capacity is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 
 class Trial:
-    """The scheduler `default-scheduler` with some plugins added, and the objects that it has been given."""
+    """The scheduler `default-scheduler` with additional plugins, and its objects."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Trial:
         self.scheduler = PodScheduler(load(document, gates, registry), gates)
         self.now = 0.0
         self.pods: dict[str, PodInfo] = {}
-        self.said: list[Decision] = []
+        self.decided: list[Decision] = []
 
     def node(self, name: str, cpu: int = 4, **fields: Any) -> None:
         self.scheduler.set_node(node(name, cpu, **fields), self.now)
@@ -54,40 +54,40 @@ class Trial:
         self.scheduler.delete_pod(self.pods.pop(f"default/{name}"), self.now)
 
     def run(self) -> list[Decision]:
-        """Try pods until there is nothing to try; bindings stay open."""
-        said: list[Decision] = []
+        """Schedule pods until none is left; bindings stay open."""
+        decided: list[Decision] = []
         while (found := self.scheduler.attempt(self.now)) is not None:
-            said += found
-        self.said += said
-        return said
+            decided += found
+        self.decided += decided
+        return decided
 
     def tick(self, seconds: float = 1.0) -> list[Decision]:
-        """Let time pass, second by second."""
-        said: list[Decision] = []
+        """Advance the time, second by second."""
+        decided: list[Decision] = []
         for _ in range(int(seconds)):
             self.now += 1
-            said += self.scheduler.tick(self.now)
-        self.said += said
-        return said
+            decided += self.scheduler.tick(self.now)
+        self.decided += decided
+        return decided
 
     def bind(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Carry out the bindings and evictions among some decisions, as the API server would."""
-        said: list[Decision] = []
+        """Execute the bindings and evictions among some decisions, as the API server would."""
+        decided: list[Decision] = []
         for d in decisions:
             if isinstance(d, Bind) and d.pod.key in self.pods:
-                said += self.scheduler.bind_result(d.pod.key, "", self.now, d.pod.pod.metadata.uid)
+                decided += self.scheduler.bind_result(d.pod.key, "", self.now, d.pod.pod.metadata.uid)
                 old = self.pods[d.pod.key]
                 self.pods[d.pod.key] = old.on(d.node)
                 self.scheduler.update_pod(old, self.pods[d.pod.key], self.now)
             elif isinstance(d, Evict) and d.pod.key in self.pods:
                 self.delete(d.pod.name)
-        self.said += said
-        return said
+        self.decided += decided
+        return decided
 
     def settle(self) -> dict[str, str]:
-        """Try and bind until nothing happens; returns where the pods are."""
-        while said := self.run():
-            self.bind(said)
+        """Schedule and bind until nothing happens; returns the nodes of the pods."""
+        while decided := self.run():
+            self.bind(decided)
         return self.places()
 
     def places(self) -> dict[str, str]:
@@ -95,10 +95,10 @@ class Trial:
 
     def messages(self) -> dict[str, str]:
         """The newest reason of each pod that failed."""
-        return {d.pod.name: d.message for d in self.said if isinstance(d, Fail)}
+        return {d.pod.name: d.message for d in self.decided if isinstance(d, Fail)}
 
     def check(self) -> None:
-        """Every node counts exactly the pods that are bound to it or assumed on it, and each pod is in one place."""
+        """Every node counts exactly the pods that are bound to it or assumed on it, and each pod is counted once."""
         s = self.scheduler
         assumed = {c.pod.key: c.node for c in s._cycles}
         for name, info in s.cluster.nodes.items():

@@ -1,4 +1,4 @@
-"""Reviews of configurations: findings, values in force, differences in words."""
+"""Reviews of configurations: findings, current values, differences as text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_usual_configurations_are_clean(document: str) -> None:
         ("[" * 5000, "nested too deep"),
     ],
 )
-def test_what_a_scheduler_would_not_use_is_an_error(document: str, error: str) -> None:
+def test_invalid_configurations_are_errors(document: str, error: str) -> None:
     [finding] = findings(document, REGISTRY)
     assert finding.severity == "error" and error in finding.text
 
@@ -66,7 +66,7 @@ def test_what_a_scheduler_would_not_use_is_an_error(document: str, error: str) -
         ),
     ],
 )
-def test_what_is_ignored_is_a_warning(document: str, warning: str) -> None:
+def test_ignored_settings_are_warnings(document: str, warning: str) -> None:
     assert texts(document, "warning") == [warning] and not texts(document, "error")
 
 
@@ -90,7 +90,7 @@ def test_what_is_ignored_is_a_warning(document: str, warning: str) -> None:
         (text(more="configurations: [{name: preempt}]"), "the action preempt has arguments and does not run"),
     ],
 )
-def test_what_is_legal_but_odd_is_a_hint(document: str, hint: str) -> None:
+def test_valid_but_unusual_settings_are_hints(document: str, hint: str) -> None:
     assert any(hint in found for found in texts(document, "hint"))
     assert not texts(document, "error") and not texts(document, "warning")
 

@@ -1,4 +1,4 @@
-"""What counts as agreement, as a difference and as earlier, in virtual time."""
+"""The definition of agreement, of differences and of earlier starts, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def clear(uid: str) -> bool:
     return False
 
 
-def test_jobs_and_nodes_are_counted_apart() -> None:
+def test_jobs_and_nodes_are_counted_separately() -> None:
     found = Comparison(SETTLE)
     found.evaluated("a", 10.0, 3, SAME)
     found.evaluated("b", 10.0, 1, REJECTED)
@@ -31,7 +31,7 @@ def test_a_job_of_ours_is_missed_when_the_settle_time_has_passed_without_binds()
     found.decided({"a"}, clear, 10.0)
     assert found.overdue(12.9, 0.0, {}) == [] and found.overdue(13.0, 0.0, {}) == ["a"]
     assert found.overdue(13.0, 10.5, {}) == []  # the live scheduler still binds
-    assert found.overdue(13.0, 0.0, {"a": 10.5}) == []  # its pods have just come
+    assert found.overdue(13.0, 0.0, {"a": 10.5}) == []  # its pods were just created
     assert found.overdue(10.0 + PATIENCE * SETTLE, 39.0, {}) == ["a"]
     found.miss("a", "it waits")
     assert found.overdue(60.0, 0.0, {}) == [] and found.outcomes == {"ours-only": 1}
@@ -39,7 +39,7 @@ def test_a_job_of_ours_is_missed_when_the_settle_time_has_passed_without_binds()
     assert found.outcomes == {"ours-only": 1} and list(found.earlier) == [Earlier(70.0, "a", 60.0)]
 
 
-def test_a_job_that_ours_would_not_start_any_more_is_not_missed() -> None:
+def test_a_job_that_the_shadow_would_no_longer_start_is_not_missed() -> None:
     found = Comparison(SETTLE)
     found.decided({"a", "b"}, clear, 10.0)
     found.decided(set(), lambda uid: uid == "b", 11.0)
@@ -61,7 +61,7 @@ def test_only_the_newest_differences_are_kept() -> None:
     assert found.outcomes["live-only"] == found.reasons["QueueLimit"] == KEPT + 5
 
 
-def test_the_report_names_what_differs() -> None:
+def test_the_report_contains_the_differences() -> None:
     found = Comparison(SETTLE)
     found.decided({"c"}, clear, 10.0)
     found.evaluated("a", 20.0, 3, SAME)

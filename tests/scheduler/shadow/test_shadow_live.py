@@ -1,4 +1,4 @@
-"""Shadow mode beside our own scheduler on a sandbox: agreement, named differences, and no write."""
+"""Shadow mode beside a live scheduler on a sandbox: agreement, reported differences, and no write."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def beside(
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
         waiting.observe(sandbox)
-        # The live scheduler leads when it has bound a pod; before, its decisions would all be late.
+        # The live scheduler leads when it has bound a pod; before, all of its decisions would be late.
         await client.create(POD, first_pod(), "default")
         await until(lambda: has_node(client, "first"), "the live scheduler does not work")
         options = Options(
@@ -135,7 +135,7 @@ async def test_with_the_same_configuration_they_agree_and_nothing_is_written(tmp
     assert not any("shadow" in agent for agent in agents)
 
 
-async def test_what_only_the_live_scheduler_starts_is_named_with_our_reason(
+async def test_jobs_that_only_the_live_scheduler_starts_are_reported_with_the_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "volcano_py.scheduler.shadow")
@@ -154,7 +154,7 @@ async def test_what_only_the_live_scheduler_starts_is_named_with_our_reason(
     assert "shadow: 50.0 % agreement over 2 jobs" in caplog.text and f"shadow: {line}" in caplog.text
 
 
-async def test_a_gang_that_ours_does_not_start_in_part_is_named(tmp_path: Path) -> None:
+async def test_a_gang_that_only_the_live_scheduler_starts_in_part_is_reported(tmp_path: Path) -> None:
     without_gang = WITHOUT_QUEUES.replace(", {name: gang}", "")
     async with beside(tmp_path, without_gang, WITHOUT_QUEUES, nodes=1) as (client, scheduler):
         await client.create(JOB, job("gang", 4, "1", seconds=600))
@@ -168,7 +168,7 @@ async def test_a_gang_that_ours_does_not_start_in_part_is_named(tmp_path: Path) 
     assert "NotStated" not in line, line
 
 
-async def test_what_ours_would_start_earlier(tmp_path: Path) -> None:
+async def test_jobs_that_the_shadow_would_start_earlier(tmp_path: Path) -> None:
     async with beside(tmp_path, WITH_QUEUES, WITHOUT_QUEUES, settle=1.0) as (client, scheduler):
         await client.create(QUEUE, {"metadata": {"name": "lab"}, "spec": {"weight": 1, "capability": {"cpu": "2"}}})
         await client.create(JOB, job("big", 3, "1", seconds=600, queue="lab"))

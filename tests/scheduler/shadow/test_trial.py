@@ -1,4 +1,4 @@
-"""Starts of a live scheduler, as events show them, and what ours decides about each in the state before it."""
+"""Starts of a live scheduler, according to events, and the shadow's decision about each in the state before it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Live:
     """A cluster in which a live scheduler acts, in virtual time."""
 
     def __init__(self, scenario: dict[str, Any], late: str = "") -> None:
-        """The pods and the PodGroup of the job `late` come later, by `arrive`."""
+        """The pods and the PodGroup of the job `late` are created later, by `arrive`."""
         self.now = NOW
         self.model = ObservedCluster(shadow_schedulers=frozenset(("volcano",)))
         self.model.clock = lambda: self.now
@@ -57,7 +57,7 @@ class Live:
             self.model.remove("Pod", "default", manifest["metadata"]["name"])
 
     def verdicts(self) -> dict[str, Verdict]:
-        """By job, for the starts that are settled."""
+        """By job, for the starts that are compared."""
         found = {}
         for start in self.model.settled(self.now, SETTLE):
             found[start.job.partition("/")[2]] = evaluate(self.model, start, SETTLE, self._decide)
@@ -78,7 +78,7 @@ def jobs(**given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_start_is_compared_when_nothing_has_come_about_it_for_the_settle_time() -> None:
+def test_a_start_is_compared_after_the_settle_time_without_events() -> None:
     live = Live(jobs(g={}))
     live.bind("g", "n1", 1)
     live.now += 2
@@ -90,7 +90,7 @@ def test_a_start_is_compared_when_nothing_has_come_about_it_for_the_settle_time(
     assert live.model.starts == {}
 
 
-def test_the_model_is_afterwards_as_before() -> None:
+def test_the_model_is_restored() -> None:
     live = Live(jobs(g={}, waits={}))
     live.bind("g", "n1")
 
@@ -119,9 +119,7 @@ def test_part_of_a_gang_is_a_difference_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(("seconds_before", "agrees"), [(1.0, True), (10.0, False)])
-def test_a_job_that_came_just_before_may_have_been_too_late_for_the_live_scheduler(
-    seconds_before: float, agrees: bool
-) -> None:
+def test_a_job_that_arrived_just_before_does_not_count(seconds_before: float, agrees: bool) -> None:
     live = Live(jobs(low={}, high={"priority": "high"}), late="high")
     live.now += 20
     live.arrive()
@@ -132,10 +130,8 @@ def test_a_job_that_came_just_before_may_have_been_too_late_for_the_live_schedul
 
 
 @pytest.mark.parametrize(("seconds_before", "agrees"), [(1.0, True), (10.0, False)])
-def test_capacity_freed_just_before_may_have_been_free_too_late_for_the_live_scheduler(
-    seconds_before: float, agrees: bool
-) -> None:
-    """When all of `old` has ended, ours starts `high`, which needs the whole node."""
+def test_capacity_freed_just_before_does_not_count(seconds_before: float, agrees: bool) -> None:
+    """When all of `old` has ended, the shadow starts `high`, which needs the whole node."""
     old = {"phase": "Running", "pods": 1, "min": 1, "each": {"cpu": 2, "runsOn": "n1"}}
     live = Live(jobs(old=old, low={"pods": 1, "min": 1}, high={"priority": "high"}))
     live.now += 20
@@ -148,7 +144,7 @@ def test_capacity_freed_just_before_may_have_been_free_too_late_for_the_live_sch
     assert live.verdicts() == {} and not live.model.ended and not live.model.arrived
 
 
-def test_more_starts_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("volcano_py.scheduler.shadow.observed._STARTS_KEPT", 1)
     live = Live(jobs(g={"each": {"cpu": 1}}, h={"each": {"cpu": 1}}))
     live.bind("g", "n1")
@@ -174,6 +170,6 @@ def test_a_pod_that_ends_at_once_is_compared_too() -> None:
         (("--shadow", "--shadow-settle", "0s"), "--shadow-settle must be longer than 0"),
     ],
 )
-def test_flags_that_do_not_fit(flags: tuple[str, ...], text: str) -> None:
+def test_incompatible_flags(flags: tuple[str, ...], text: str) -> None:
     answer = CliRunner().invoke(scheduler, flags)
     assert answer.exit_code == 2 and text in answer.output
