@@ -1,13 +1,16 @@
-"""A plain scheduler: straight loops over Volcano's rules, to compare the fast one with.
+"""A reference scheduler: plain loops over Volcano's rules, with which the scheduler of the package is compared.
 
-Nothing here is quick, cached or clever, and nothing is shared with the scheduler of the package: the rules are
-read a second time. A cycle builds everything anew from manifests, decides, and hands back what it decided.
+It has no caches and no optimizations, and shares nothing with the scheduler of the package: the rules are implemented
+a second time. A cycle builds everything from manifests, decides, and returns its decisions.
 
-    resource, request, task, node        the numbers: amounts, what pods ask for, who is where
-    job, sub_job, hyper_nodes            who belongs together, and which nodes are near each other
-    cluster                              manifests → one picture
-    conf, votes, session, statement      a session and the ways plugins are asked
+    resource, request, task, node        amounts, requests of pods, pods on nodes
+    job, sub_job, hyper_nodes            gangs, and the network topology
+    cluster                              manifests → one snapshot
+    conf, votes, session, statement      a session, and how plugins are called
     placing                              which nodes fit, which is best
-    actions/, plugins/, kube/            one file a rule
+    actions/, plugins/, kube/            one file per rule
     cycles                               several cycles, and the batch form
+    messages                             fit errors and conditions
+    strategies and others                the clusters that are compared: strategies, full_clusters, network_clusters,
+                                         plugin_fields
 """

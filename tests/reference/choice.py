@@ -1,9 +1,9 @@
-"""The clusters that every run compares: drawn once, and chosen so that few of them let each rule decide something.
+"""The clusters that every run compares: drawn once, and selected so that a few cover every rule.
 
     python -m tests.reference.choice [DRAWN [SEED]]
 
-draws clusters, chooses among them, and writes `chosen.jsonl` anew. What hypothesis draws depends on the modules that
-are loaded, so a test that expects something of its clusters needs a list.
+draws clusters, selects some of them, and writes `chosen.jsonl` again. The examples that hypothesis draws depend on the
+loaded modules, so a test that expects something of its clusters uses a list.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from tests.reference.strategies import cases, each_another
 
 CHOSEN = Path(__file__).parent / "chosen.jsonl"
 TIMES = 2
-"""Clusters in which each rule decides something, if so many were drawn."""
+"""The number of clusters in which each rule decides something, if so many were drawn."""
 OFTEN = {"pods are bound": 10, "pods are evicted": 8}
 
 
-def happenings(case: Case) -> set[str]:
-    """The rules that decide something in a case, its rarities, and whether pods are bound and evicted."""
+def events_of(case: Case) -> set[str]:
+    """The rules that decide something in a case, its rare events, and whether pods are bound and evicted."""
     plain = decide_plainly(case)
-    found = {f"{rule} decides" for r in plain for rule in r.said} | {f"rare: {x}" for r in plain for x in r.rarities}
+    found = {f"{rule} decides" for r in plain for rule in r.deciding} | {
+        f"rare: {x}" for r in plain for x in r.rarities
+    }
     found |= {"pods are bound"} if any(r.bound for r in plain) else set()
     return found | ({"pods are evicted"} if any(r.evicted for r in plain) else set())
 
@@ -39,12 +41,12 @@ def chosen() -> list[Case]:
 
 
 def wanted(of: Sequence[set[str]]) -> Mapping[str, int]:
-    """How many cases the list should have for each happening."""
+    """The number of cases that the list should have for each event."""
     return {what: min(n, OFTEN.get(what, TIMES)) for what, n in Counter(x for one in of for x in one).items()}
 
 
 def choose(drawn: Sequence[tuple[Case, set[str]]]) -> list[Case]:
-    """Few and small cases with all that is wanted: again and again the one that adds most for its size."""
+    """Few and small cases with all required events: in each step the case that adds most for its size."""
     missing = Counter(wanted([what for _, what in drawn]))
     left = [(case, what, len(json.dumps(case))) for case, what in drawn]
     found = []
@@ -71,7 +73,7 @@ def draw(count: int, seeded: int) -> list[tuple[Case, set[str]]]:
     def keep(case: Case) -> None:
         if not is_open(case):
             assert not (found := difference(case)), found
-            drawn.append((case, happenings(case)))
+            drawn.append((case, events_of(case)))
 
     with each_another():
         keep()

@@ -1,4 +1,4 @@
-"""Manifests → the picture a session opens over. Volcano: the cache's event handlers and Snapshot."""
+"""The snapshot that a session opens over, from manifests. Volcano: the cache's event handlers and Snapshot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Queue:
 
 
 class Cluster:
-    """Everything the scheduler has heard of, as the cache holds it."""
+    """All objects of the scheduler's cache."""
 
     def __init__(self, manifests: Iterable[Manifest], default_queue: str = "default") -> None:
         self.default_queue = default_queue
@@ -42,11 +42,11 @@ class Cluster:
         self.queues: dict[str, Queue] = {m["metadata"]["name"]: Queue(m) for m in self.of("Queue")}
         self.tasks: list[Task] = []
         for m in self.of("Pod"):
-            # No pod in a cluster is without a scheduler's name: one that is described without is meant for this one.
+            # Every pod in a cluster has a scheduler name: a described pod without one belongs to this scheduler.
             if m["spec"].get("schedulerName", "volcano") == "volcano" or m["spec"].get("nodeName"):
                 self.tasks.append(task_of(m))
         for t in self.tasks:
-            # A pod on a node that nobody knows belongs to its job all the same. What is over is on no node.
+            # A pod on an unknown node belongs to its job nevertheless. A finished pod is on no node.
             if t.node in self.nodes and t.status not in ("Succeeded", "Failed"):
                 self.nodes[t.node].add_task(t)
 
@@ -54,7 +54,7 @@ class Cluster:
         return self.by_kind.get(kind, [])
 
     def jobs(self) -> dict[str, Job]:
-        """Jobs of queues that exist, with tasks that are theirs alone to change."""
+        """Jobs of existing queues, with copies of their tasks."""
         classes = {m["metadata"]["name"]: m.get("value", 0) for m in self.of("PriorityClass")}
         default = 0
         for m in self.of("PriorityClass"):
@@ -82,5 +82,5 @@ class Cluster:
         return copies
 
     def add_bind_task(self, task: Task) -> None:
-        """Hand a decision to the cache, which may find that there is no room. Raises NodeError."""
+        """Pass a bind to the cache, which checks the capacity. Raises NodeError."""
         self.nodes[task.node].add_task(replace(task, status="Binding"))

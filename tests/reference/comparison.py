@@ -1,4 +1,4 @@
-"""Both schedulers on one case, and the smallest case on which they differ.
+"""Runs both schedulers on one case, and reduces a case on which they differ.
 
     python -m tests.reference.comparison CASES [SEED [THEME...]]
 
@@ -40,7 +40,7 @@ def decide_fast(case: Case) -> list[dict[str, Any]]:
         assert not r.faults, r.faults
         if case.get("come_back"):
             for key in r.evicted:
-                simulation.put(reference.anew(pods[key]))
+                simulation.put(reference.recreated(pods[key]))
         decisions = {"bound": r.bound, "pipelined": r.pipelined, "evicted": sorted(r.evicted), "phases": r.phases}
         conditions = {uid: [tuple(c.values()) for c in of_job] for uid, of_job in r.conditions.items()}
         found.append({**decisions, "conditions": conditions, "held": r.allocated})
@@ -53,15 +53,15 @@ def decide_plainly(case: Case) -> list[reference.Result]:
 
 
 KNOWN: dict[str, str] = {}
-"""Rules that are not followed yet, by the reference's name of the rarity. Each has an example in found/."""
+"""Rules that are not implemented yet, by the reference's name of the rare event. Each has an example in found/."""
 
 
-OPEN = frozenset(("bind-refused", "dispatch-order"))
-"""If both matter in a cycle, Volcano leaves open which tasks of a job are bound before one is refused."""
+OPEN = frozenset(("bind-rejected", "dispatch-order"))
+"""If both occur in a cycle, Volcano leaves open which tasks of a job are bound before one is rejected."""
 
 
 def difference(case: Case, known: Container[str] = KNOWN) -> str:
-    """Where the two differ first; empty if they do not, or not before one of the `known` rules matters."""
+    """The first difference; empty if there is none, or if one of the `known` rules decides before it."""
     fast = decide_fast(case)
     for number, (plain, f) in enumerate(zip(decide_plainly(case), fast, strict=True), 1):
         if any(r in known for r in plain.rarities) or plain.rarities >= OPEN:
@@ -79,10 +79,10 @@ def difference(case: Case, known: Container[str] = KNOWN) -> str:
 
 
 def is_open(case: Case) -> bool:
-    """Whether Volcano itself leaves the answer open: some job's tasks have no order.
+    """Whether Volcano itself leaves the result open: the tasks of some job have no order.
 
-    Names with and without a running number can go round in a circle (1 before 2 by number, 2 before x by age, x
-    before 1 by age); which task comes first then depends on the order in which a map is walked.
+    The order of names with and without a number can have a cycle (1 before 2 by number, 2 before x by age, x before
+    1 by age); which task comes first then depends on the order in which a map is iterated.
     """
     jobs: dict[str, list[Task]] = {}
     for o in case["objects"]:
@@ -97,7 +97,7 @@ def is_open(case: Case) -> bool:
 
 
 def smallest(case: Case) -> Case:
-    """A case from which nothing can be taken away without the two agreeing."""
+    """A case that no longer differs if any part of it is removed."""
     while True:
         for smaller in _smaller(case):
             if _differs(smaller):
@@ -110,7 +110,7 @@ def smallest(case: Case) -> Case:
 def _differs(case: Case) -> bool:
     try:
         return not is_open(case) and bool(difference(case))
-    except Exception:  # what is left no longer makes sense to one of them
+    except Exception:  # the rest is invalid for one of them
         return False
 
 
@@ -170,11 +170,11 @@ _KEPT = frozenset(
         "labelSelector",
     ]
 )
-"""Without these an object would not be complete, or would mean something else."""
+"""Required fields, and fields whose absence has another meaning."""
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The value with one thing less in it."""
+    """The value without one of its parts, for each part."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _KEPT:

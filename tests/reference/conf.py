@@ -80,7 +80,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: Any) -> float | None:
-    """Seconds of a Go duration; None if it is none."""
+    """Seconds of a Go duration; None if it is invalid."""
     if not isinstance(text, str):
         return None
     parts = re.findall(r"([0-9]*\.?[0-9]+)(ns|us|ms|s|m|h)", text)

@@ -1,10 +1,10 @@
-"""Cycles over manifests, and the batch form: one case a line in, one result a line out.
+"""Cycles over manifests, and the batch form: one case per line in, one result per line out.
 
     python -m tests.reference.cycles < cases.jsonl
 
-Between two cycles bound pods run on their node, evicted and terminating pods are gone, what was written stays: phases,
-and the nodes that evictions have nominated. With `come_back`, owners make evicted pods anew; nothing else happens.
-Objects are taken exactly as they are.
+Between two cycles bound pods run on their node, evicted and terminating pods are deleted, and written fields are kept:
+phases, and nominated nodes. With `come_back`, owners recreate evicted pods; nothing else changes. Objects are used
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 from tests.reference import conf as configuration
 from tests.reference.actions import ACTIONS
 from tests.reference.cluster import Cluster, Manifest
+from tests.reference.messages import Condition
 from tests.reference.resource import Resource
 from tests.reference.session import Rank, Session
 from tests.reference.task import timestamp
-from tests.reference.told import Condition
 
 
 @dataclass
 class Result:
-    """What one cycle decided; pods and groups are named `namespace/name`."""
+    """The decisions of one cycle; pods and PodGroups as `namespace/name`."""
 
     bound: dict[str, str] = field(default_factory=dict)
     pipelined: dict[str, str] = field(default_factory=dict)
@@ -36,13 +36,13 @@ class Result:
     phases: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, list[Condition]] = field(default_factory=dict)
     held: dict[str, Resource] = field(default_factory=dict)
-    """By queue: what its status says is allocated."""
+    """By queue: status.allocated."""
     nominated: dict[str, str] = field(default_factory=dict)
-    """Nodes on which somebody was evicted for the pod, or would have been."""
-    said: set[str] = field(default_factory=set)
-    """The plugins that made a difference somewhere."""
+    """Nodes on which a pod was evicted for the pod, or could have been."""
+    deciding: set[str] = field(default_factory=set)
+    """The plugins that influenced a decision."""
     rarities: set[str] = field(default_factory=set)
-    """Rules that seldom matter and did."""
+    """Rare events."""
 
     def decisions(self) -> dict[str, Any]:
         return {
@@ -65,7 +65,7 @@ def cycle(
     for name in conf.actions:
         ACTIONS[name](session)
     session.close()
-    result = Result(session.bound, evicted=session.evicted, said=session.votes.said, rarities=session.rarities)
+    result = Result(session.bound, evicted=session.evicted, deciding=session.votes.deciding, rarities=session.rarities)
     for m in session.cluster.of("PodGroup"):  # also of queues that do not exist
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         result.phases[key] = (m.get("status") or {}).get("phase", "")
@@ -77,13 +77,13 @@ def cycle(
         for task in job.with_status("Pipelined"):
             result.pipelined[task.key] = task.node
         for task in job.with_status("Allocated", "Pending", "Pipelined"):
-            if task.told_node and not task.gated:
-                result.nominated[task.key] = task.told_node
+            if task.reported_node and not task.gated:
+                result.nominated[task.key] = task.reported_node
     return result
 
 
 def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: bool = False) -> list[Manifest]:
-    """The cluster's answer."""
+    """Apply the decisions to the cluster."""
     after = []
     manifests = list(manifests)
     nodes = {m["metadata"]["name"] for m in manifests if m["kind"] == "Node"}
@@ -91,7 +91,7 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         if m["kind"] == "Pod":
             if key in result.evicted and come_back:
-                after.append(anew(m))
+                after.append(recreated(m))
             if m["metadata"].get("deletionTimestamp") or key in result.evicted:
                 continue
             if key in result.bound:
@@ -115,8 +115,8 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
     return after
 
 
-def anew(pod: Manifest) -> Manifest:
-    """The pod that an owner makes in place of one that was evicted."""
+def recreated(pod: Manifest) -> Manifest:
+    """The pod that an owner creates in place of an evicted one."""
     meta = {**pod["metadata"], "uid": pod["metadata"]["uid"] + "+", "creationTimestamp": "2026-01-01T00:02:00Z"}
     meta.pop("deletionTimestamp", None)
     spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
@@ -124,7 +124,7 @@ def anew(pod: Manifest) -> Manifest:
 
 
 def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank, come_back: bool = False) -> list[Result]:
-    """It is as late as the newest object at first, and a second later every cycle."""
+    """The time is first that of the newest object, and a second later in every cycle."""
     conf = configuration.load(conf_text)
     now = max((timestamp(m["metadata"]) for m in manifests), default=0.0)
     results: list[Result] = []
@@ -137,7 +137,7 @@ def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank, come
 
 
 def rank_by_hash(seed: int) -> Rank:
-    """Volcano throws dice among nodes of equal score; this is fixed by a seed, as in the scheduler."""
+    """Volcano selects at random among nodes of equal score; here a seed determines it, as in the scheduler."""
     salt = seed.to_bytes(16, "little", signed=True)
 
     def rank(name: str) -> int:

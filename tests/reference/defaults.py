@@ -1,8 +1,8 @@
-"""The defaults beside parity on one cluster: who is placed in the end, at what cost, and why the two differ.
+"""Compares the default configuration with parity: the placed gangs, the evictions, and the reasons for differences.
 
     python -m tests.reference.defaults CASES [SEED]
 
-prints the table, and the cases for which no reason was found.
+prints the table, and the cases without a reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import combinations
 import msgspec
 
 from tests.reference.comparison import Case
-from tests.reference.cycles import anew
+from tests.reference.cycles import recreated
 from tests.reference.invariants import opened
 from volcano_py.api import names
 from volcano_py.scheduler.actions.task_queue import task_queue
@@ -35,7 +35,7 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 
 CYCLES = 12
-"""Cycles in which a cluster comes to rest, or never."""
+"""The maximum number of cycles until a cluster is at rest."""
 AT_REST = 3
 """Cycles at the end without an eviction: the cluster is at rest."""
 
@@ -47,7 +47,7 @@ REASONS: dict[str, str] = {
     "fewest-victims": "other victims, fewer of them",
     "live-affinity-lists": "affinity that parity violates",
     "whole-best-effort": "over-full node",
-    "own-verdict": "role judged by another pod",
+    "own-verdict": "role evaluated by another pod",
     "kept-nominations": "capacity freed for another pod",
     "stale-nominations": "capacity freed for another pod",
     "fair-admission": "other queues first by weight",
@@ -66,7 +66,7 @@ REASONS: dict[str, str] = {
     "bare-pods": "a bare pod is a job at once",
     "reserved-once": "queue admission",
 }
-"""Deviation → why a gang that parity places is not placed; each is what the deviation is for."""
+"""Deviation → why a gang that parity places is not placed; each is the purpose of the deviation."""
 
 
 @dataclass
@@ -79,15 +79,15 @@ class Outcome:
     evictions: int = 0
     at_rest: bool = True
     entitled: list[str] = field(default_factory=list)
-    """Gangs that wait although a queue above its share holds what their queue is entitled to, at rest."""
+    """Pending gangs, at rest, although a queue above its share holds what their queue is entitled to."""
 
     def ready(self, group: str) -> bool:
-        """Whether a group has its minimum."""
+        """Whether a PodGroup has its minimum."""
         return self.placed.get(group, 0) >= max(self.minimum.get(group, 0), 1)
 
 
 def run(case: Case, on: Deviations) -> Outcome:
-    """Run a case; pods that are evicted come back as new ones."""
+    """Run a case; evicted pods are recreated."""
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
     found = Outcome()
@@ -101,7 +101,7 @@ def run(case: Case, on: Deviations) -> Outcome:
         if evicted:
             last = number
         for key in evicted:
-            simulation.put(anew(pods[key]))
+            simulation.put(recreated(pods[key]))
     found.at_rest = CYCLES - 1 - last >= AT_REST or not found.evictions
     for (kind, key), o in simulation.objects.items():
         if kind == "PodGroup":
@@ -118,8 +118,8 @@ def run(case: Case, on: Deviations) -> Outcome:
 
 
 def entitled(session: Session, job: SessionJob) -> bool:
-    """Whether a gang waits although it would fit after the eviction of one pod above a minimum, or of one whole gang,
-    in a reclaimable queue that keeps what it deserves. By trial of each of them, as an oracle for reclaim."""
+    """Whether a gang is pending although it would fit after the eviction of one pod above a minimum, or of one whole
+    gang, in a reclaimable queue that keeps what it deserves. Tries each of them, as an oracle for reclaim."""
     if any(j.ready_num < j.min_available and session.job_pipelined(j) for j in session.jobs.values()):
         return False  # sla holds capacity for a job that has waited for too long
     if job.is_pending() or session.job_valid(job) is not None or job.has_topology or not session.job_starving(job):
@@ -137,7 +137,7 @@ def entitled(session: Session, job: SessionJob) -> bool:
 
 
 def _units(session: Session, job: SessionJob) -> Iterable[list[Task]]:
-    """What may be evicted for a job together: single pods above a minimum, and whole gangs."""
+    """The units of eviction of a job: single pods above a minimum, and whole gangs."""
     queue = session.queues[job.queue]
     for theirs in session.jobs.values():
         of = session.queues[theirs.queue]
@@ -155,7 +155,7 @@ def _units(session: Session, job: SessionJob) -> Iterable[list[Task]]:
 
 
 def _serves(session: Session, job: SessionJob, unit: list[Task], todo: list[Task]) -> bool:
-    """Whether all the tasks would find a node without the unit."""
+    """Whether all the tasks would fit after the eviction of the unit."""
     statement = Statement(session, job.uid)
     for victim in unit:
         statement.evict(victim, "reclaim")
@@ -172,7 +172,7 @@ def _finds_a_node(session: Session, job: SessionJob, statement: Statement, task:
 
 
 def waiting_groups(case: Case) -> set[str]:
-    """The PodGroups that have a pod without a node at the start."""
+    """The PodGroups with a pod that has no node at the start."""
     found = set()
     for o in case["objects"]:
         if o["kind"] == "Pod" and not o["spec"].get("nodeName"):
@@ -183,13 +183,13 @@ def waiting_groups(case: Case) -> set[str]:
 
 
 INDIRECT = "other evictions of parity make the space"
-"""No one deviation: parity evicts pods for other jobs, and the gang finds a place after that. It is not entitled."""
+"""No single deviation: parity evicts pods for other jobs, after which the gang fits. It is not entitled."""
 _ABOUT_VICTIMS = ("protections-hold", "rank-holds", "whole-gangs", "sure-evictions", "fewest-victims")
 
 
 def reason(case: Case, group: str) -> str:
-    """Why the defaults do not place a group that parity places: the deviation, or the pair of them, without which they
-    do. Empty: none was found."""
+    """Why the defaults do not place a PodGroup that parity places: the deviation, or the pair of them, without which
+    they do. Empty: none was found."""
     for switched in (*((name,) for name in REASONS), *combinations(_ABOUT_VICTIMS, 2)):
         off = {FIELDS[name]: False for name in switched}
         if run(case, Deviations(**off)).ready(group):
@@ -211,10 +211,10 @@ class Table:
     endless: list[Case] = field(default_factory=list)
     """Clusters in which evictions do not end with the defaults."""
     starved: list[tuple[Case, str]] = field(default_factory=list)
-    """Entitled gangs that wait although over-share queues hold what they need."""
+    """Entitled gangs that are pending although queues above their share hold what they need."""
 
     def add(self, case: Case) -> None:
-        """Run one cluster both ways."""
+        """Run one cluster with both configurations."""
         self.clusters += 1
         waiting = waiting_groups(case)
         runs = {"parity": run(case, deviations.PARITY), "defaults": run(case, deviations.DEFAULT)}
@@ -227,7 +227,7 @@ class Table:
             self.endless.append(case)
         self.starved += [(case, group) for group in runs["defaults"].entitled]
         for group in sorted(waiting):
-            # Where parity never comes to rest, which gang is placed at the end is chance.
+            # Where parity never comes to rest, the gangs that are placed at the end are random.
             if runs["parity"].at_rest and runs["parity"].ready(group) and not runs["defaults"].ready(group):
                 served = group in runs["defaults"].entitled
                 why = "" if served else reason(case, group) or INDIRECT

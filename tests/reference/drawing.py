@@ -1,15 +1,15 @@
-"""Random cases as a list, without hypothesis looking for a counterexample among them."""
+"""Random cases as a list, without hypothesis' search for a counterexample."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.reference.comparison import Case
-from tests.reference.crowds import CROWDS
+from tests.reference.full_clusters import FULL_THEMES
 from tests.reference.strategies import cases, each_another
 
 
-def drawn(count: int, number: int, themes: tuple[str, ...] = CROWDS) -> list[Case]:
+def drawn(count: int, number: int, themes: tuple[str, ...] = FULL_THEMES) -> list[Case]:
     """The first cases of a seed."""
     found: list[Case] = []
 

@@ -1,4 +1,4 @@
-"""A binary heap with a `less`, as Volcano's: it looks at the order only when something is pushed or popped."""
+"""A binary heap with a `less`, as Volcano's: elements are compared only when one is pushed or popped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HyperNodes: groups of nodes that are near each other, in a tree. Volcano: HyperNodeInfo, and what a session adds."""
+"""HyperNodes: domains of nodes in a tree. Volcano: HyperNodeInfo, and what a session adds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class HyperNode:
 
 
 class HyperNodes:
-    """The tree of one session, with a virtual root above everything."""
+    """The tree of one session, with a virtual root."""
 
     def __init__(self, manifests: list[dict[str, Any]], nodes: dict[str, dict[str, str]]) -> None:
         """`nodes`: labels by name."""
         self.of: dict[str, HyperNode] = {}
         self.tier_of_name: dict[str, int] = {}
         self.ready = True
-        """Nothing is wrong with the tree."""
+        """Whether the tree is valid."""
         in_order = sorted(manifests, key=lambda m: m["metadata"]["name"])
         for m in in_order:
             name = m["metadata"]["name"]
@@ -66,7 +66,7 @@ class HyperNodes:
         return own.nodes
 
     def ancestors(self, name: str) -> list[str]:
-        """Itself first, root last."""
+        """The HyperNode itself first, the root last."""
         found = []
         while name:
             found.append(name)
@@ -74,26 +74,26 @@ class HyperNodes:
         return found
 
     def lowest_common(self, new: str, old: str) -> str:
-        """Where one is missing, the other."""
+        """If one is missing, the other."""
         if not new or not old:
             return new or old
         of_new = self.ancestors(new)
         return next((a for a in self.ancestors(old) if a in of_new), "")
 
     def leaf(self, node: str) -> str:
-        """The one of the lowest tier that holds a node, or "". Volcano: FindHyperNodeForNode."""
+        """The HyperNode of the lowest tier that contains a node, or "". Volcano: FindHyperNodeForNode."""
         return next((h.name for h in self.of_tier(self.tiers[0]) if node in h.nodes), "")
 
     def of_tier(self, tier: int) -> list[HyperNode]:
         return [h for _, h in sorted(self.of.items()) if h.tier == tier]
 
     def lowest_holding(self, nodes: list[str]) -> str:
-        """The lowest that holds all of the nodes."""
+        """The lowest HyperNode that contains all of the nodes."""
         found = [h for h in self.of.values() if nodes and h.nodes >= set(nodes)]
         return min(found, key=lambda h: (h.tier, h.name)).name if found else ""
 
     def below(self, name: str) -> list[str]:
-        """The whole tree below one, itself first."""
+        """The tree below a HyperNode, itself first."""
         found = [name]
         for each in found:
             found += sorted(self.of[each].children)
@@ -101,7 +101,7 @@ class HyperNodes:
 
 
 def chosen(member: dict[str, Any], nodes: dict[str, dict[str, str]]) -> set[str]:
-    """The names that a member's selector gives; of HyperNodes only exact ones."""
+    """The names that a member's selector selects; of HyperNodes only exact ones."""
     selector = member.get("selector") or {}
     found = set()
     exact = (selector.get("exactMatch") or {}).get("name")
@@ -123,7 +123,7 @@ def chosen(member: dict[str, Any], nodes: dict[str, dict[str, str]]) -> set[str]
 
 @dataclass
 class Topology:
-    """How near each other tasks want to be."""
+    """How close together tasks must be."""
 
     mode: str
     tier: int | None

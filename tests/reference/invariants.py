@@ -1,7 +1,7 @@
-"""What must hold after every cycle, whatever was decided: checked over the same clusters that are compared.
+"""Invariants after every cycle, for any decisions: checked on the same clusters that are compared.
 
 `check_cycles` runs a case with the scheduler of the package, in parity or with its deviations, and raises
-AssertionError for what must not be; `check_discard` applies a statement, takes it back, and compares the session.
+AssertionError for violations; `check_discard` applies a statement, discards it, and compares the session.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tests.reference import conf as reference_conf
 from tests.reference.cluster import Cluster
 from tests.reference.comparison import Case
-from tests.reference.cycles import anew
+from tests.reference.cycles import recreated
 from tests.reference.kube.selectors import matches
 from tests.reference.resource import EPS, Resource, parse
 from tests.reference.task import ALLOCATED_STATUS, Task
@@ -35,7 +35,7 @@ _FOR_SOMEBODY = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 
 
 class Cycle:
-    """One cycle: the picture before, and what was decided."""
+    """One cycle: the snapshot before it, and the decisions."""
 
     def __init__(self, case: Case, before: Cluster, report: Report, plan: list[Operation]) -> None:
         self.conf = reference_conf.load(case["conf"])
@@ -43,13 +43,13 @@ class Cycle:
         self.session = report.session
         self.bound = {f"{o.namespace}/{o.name}": o for o in plan if isinstance(o, Bind)}
         self.evicted = {f"{o.namespace}/{o.name}": o for o in plan if isinstance(o, Evict)}
-        self.promised = report.pipelined()
+        self.pipelined = report.pipelined()
         self.tasks = {t.key: t for t in before.tasks}
         self.jobs = before.jobs()
 
     @property
     def counts_slots(self) -> bool:
-        """Whether anybody sees to it that a node has no more pods than it may: Volcano's actions alone do not."""
+        """Whether a plugin checks the number of pods per node: Volcano's actions alone do not."""
         return self.has("predicates", "enablePredicate")
 
     def has(self, plugin: str, flag: str) -> bool:
@@ -68,10 +68,10 @@ def check_cycles(case: Case, cycles: int, parity: bool) -> int:
         before = Cluster(msgspec.msgpack.decode(msgspec.msgpack.encode(list(simulation.objects.values()))))
         report = run_once(simulation.cluster, conf, simulation.now, simulation.seed, emit=plan.extend)
         cycle = Cycle(case, before, report, plan)
-        nodes_have_room(cycle)
+        nodes_are_not_over_allocated(cycle)
         queues_keep_to_their_capability(cycle, parity)
-        guarantees_are_honoured(cycle, parity)
-        evictions_have_a_beneficiary(cycle, parity)
+        guarantees_hold(cycle, parity)
+        evictions_help_a_job(cycle, parity)
         if not parity:
             protections_hold(cycle)
             victims_gangs_are_whole(cycle)
@@ -81,19 +81,19 @@ def check_cycles(case: Case, cycles: int, parity: bool) -> int:
         if not parity and case.get("come_back") and cycle.counts_slots:
             for a, b in pairs:
                 assert (b, a) not in against | pairs, f"{a} and {b} evict each other in turn"
-        # Whom a third has taken pods from may have a new reason to take some itself.
+        # A job that lost pods to a third one may have a new reason to evict.
         against |= pairs
         against -= {pair for pair in against for by, victim in pairs if victim in pair and by not in pair}
         pods = {key: simulation.objects["Pod", key] for key in cycle.evicted}
         evicted += len(pods)
         simulation.react(plan)
         for pod in pods.values() if case.get("come_back") else ():
-            simulation.put(anew(pod))
+            simulation.put(recreated(pod))
     return evicted
 
 
-def nodes_have_room(cycle: Cycle) -> None:
-    """No node is over-allocated by what was bound, in any resource that was asked for."""
+def nodes_are_not_over_allocated(cycle: Cycle) -> None:
+    """No node is over-allocated by the bound pods, in any requested resource."""
     for bind in cycle.bound.values():
         node = cycle.before.nodes[bind.node]
         task = cycle.tasks[f"{bind.namespace}/{bind.name}"]
@@ -105,30 +105,30 @@ def nodes_have_room(cycle: Cycle) -> None:
 
 
 def gangs_are_whole(cycle: Cycle) -> None:
-    """What was bound is, with what runs, at least the minimum.
+    """The bound and running tasks of a gang are at least the minimum.
 
-    Whom shuffle evicts counts: it comes last, asks no gang, and takes members also of one that was bound just now.
+    Victims of shuffle count: it runs last, calls no gang callback, and also evicts members of new gangs.
     """
     if not cycle.has("gang", "enableJobReady"):
         return
-    gone = {key for key, e in cycle.evicted.items() if e.reason != "shuffle"}
+    evicted = {key for key, e in cycle.evicted.items() if e.reason != "shuffle"}
     for uid in {b.group for b in cycle.bound.values()}:
         job = cycle.jobs[uid]
         there = sum(
-            t.key in cycle.bound or (t.status in (*ALLOCATED_STATUS, "Succeeded") and t.key not in gone)
+            t.key in cycle.bound or (t.status in (*ALLOCATED_STATUS, "Succeeded") and t.key not in evicted)
             for t in job.tasks.values()
         )
         assert there >= job.min_available, f"{uid} is bound with {there} of {job.min_available}"
 
 
 def queues_keep_to_their_capability(cycle: Cycle, parity: bool) -> None:
-    """What was bound does not take a queue above its capability; with a tree, nor those above it."""
+    """Bound pods do not take a queue above its capability; with a tree, nor its ancestors."""
     plugins = [p for p in ("capacity", "proportion") if cycle.has(p, "enabledAllocatable")]
     if not plugins:
         return
     tree = cycle.has("capacity", "enableHierarchy")
     used: dict[str, Resource] = defaultdict(Resource)
-    asked: dict[str, set[str]] = defaultdict(set)
+    requested: dict[str, set[str]] = defaultdict(set)
     for job in cycle.jobs.values():
         for task in job.tasks.values():
             runs = task.status in ALLOCATED_STATUS and task.key not in cycle.evicted
@@ -136,13 +136,13 @@ def queues_keep_to_their_capability(cycle: Cycle, parity: bool) -> None:
                 for name in _upwards(cycle, job.queue) if tree else [job.queue]:
                     used[name].add(task.resreq)
                     if task.key in cycle.bound:
-                        asked[name] |= set(task.resreq.names()) - {"pods"}
+                        requested[name] |= set(task.resreq.names()) - {"pods"}
     for name, amount in used.items():
         queue = cycle.before.queues[name]
         most, kept = parse(queue.capability), parse(queue.guarantee)
-        for resource in asked[name] & set(most.names()):
+        for resource in requested[name] & set(most.names()):
             if parity and "proportion" in plugins and kept.get(resource) > most.get(resource):
-                continue  # Volcano gives the guarantee: deviation capability-first
+                continue  # Volcano grants the guarantee: deviation capability-first
             assert amount.get(resource) <= most.get(resource) + EPS, f"queue {name} has more {resource} than it may"
 
 
@@ -154,16 +154,18 @@ def _upwards(cycle: Cycle, name: str) -> list[str]:
     return found
 
 
-def guarantees_are_honoured(cycle: Cycle, parity: bool) -> None:
-    """Where capacity has a say, reclaim leaves a queue what it is guaranteed.
+def guarantees_hold(cycle: Cycle, parity: bool) -> None:
+    """If capacity decides, reclaim leaves a queue its guarantee.
 
     In parity, a queue below its guarantee in one resource loses nothing at all; by default, nothing of that resource.
     """
     if not cycle.has("capacity", "enableReclaimable"):
         return
-    heard = next(t for t in cycle.conf.tiers if any(o.name in _SAY and o.enabled("enableReclaimable") for o in t))
-    if heard[-1].name != "capacity" and all(o.name != "capacity" for o in heard):
-        return  # an earlier tier answers, and capacity is not asked
+    tier = next(
+        t for t in cycle.conf.tiers if any(o.name in _RECLAIM_PLUGINS and o.enabled("enableReclaimable") for o in t)
+    )
+    if tier[-1].name != "capacity" and all(o.name != "capacity" for o in tier):
+        return  # an earlier tier decides, and capacity is not called
     reasons: dict[str, set[str]] = defaultdict(set)
     lost: dict[str, set[str]] = defaultdict(set)
     for key, e in cycle.evicted.items():
@@ -177,7 +179,7 @@ def guarantees_are_honoured(cycle: Cycle, parity: bool) -> None:
         for job in cycle.session.jobs.values():
             if job.queue == name:
                 for task in job.tasks.values():
-                    placed = st.IS_ALLOCATED[cycle.session.statuses[task.slot]] or task.key in cycle.promised
+                    placed = st.IS_ALLOCATED[cycle.session.statuses[task.slot]] or task.key in cycle.pipelined
                     if placed:
                         left.add(cycle.tasks[task.key].resreq)
         guarantee = parse(cycle.before.queues[name].guarantee)
@@ -188,27 +190,27 @@ def guarantees_are_honoured(cycle: Cycle, parity: bool) -> None:
             assert kept, f"queue {name} is left with less {resource} than its guarantee"
 
 
-_SAY = ("gang", "conformance", "pdb", "cdp", "capacity", "proportion")
-"""Plugins that say who may be reclaimed from."""
+_RECLAIM_PLUGINS = ("gang", "conformance", "pdb", "cdp", "capacity", "proportion")
+"""Plugins with a reclaimable callback."""
 
 
-def evictions_have_a_beneficiary(cycle: Cycle, parity: bool) -> None:
-    """Nobody goes unless somebody is placed, or promised a place, for it.
+def evictions_help_a_job(cycle: Cycle, parity: bool) -> None:
+    """Every eviction is followed by a placed or pipelined task of the evictor.
 
-    Volcano's backfill takes the promise away from pods that ask for nothing, and may find them no place.
+    Volcano's backfill can take that capacity for best-effort pods, and then may not place the evictor.
     """
-    helped = {b.group for b in cycle.bound.values()} | {cycle.tasks[key].job for key in cycle.promised}
+    helped = {b.group for b in cycle.bound.values()} | {cycle.tasks[key].job for key in cycle.pipelined}
     for key, e in cycle.evicted.items():
         if e.reason not in _FOR_SOMEBODY:
-            continue  # shuffle evicts for nobody in particular, and gang what cannot go on
+            continue  # shuffle evicts for no job, and gang releases broken gangs
         volcanic = parity and any(t.best_effort for t in cycle.jobs[e.evictor].tasks.values())
         if not volcanic:
-            assert e.evictor in helped, f"{key} is evicted for {e.evictor or 'nobody'}, which gets nothing"
+            assert e.evictor in helped, f"{key} is evicted for {e.evictor or 'no job'}, which gets nothing"
 
 
 def protections_hold(cycle: Cycle) -> None:
-    """Whom conformance, cdp or pdb protects is nobody's victim, in whatever tier they stand; a budget holds for the
-    cycle as a whole."""
+    """Pods that conformance, cdp or pdb protects are not evicted, in whatever tier these plugins are; a budget holds
+    for the cycle as a whole."""
     victims = [cycle.tasks[key] for key, e in cycle.evicted.items() if e.reason != "gang"]
     everywhere = ("enablePreemptable", "enableReclaimable")
 
@@ -221,9 +223,11 @@ def protections_hold(cycle: Cycle) -> None:
             assert t.namespace != "kube-system" and not critical, f"{t.key} is evicted, conformance or not"
     if protects("pdb"):
         for b in cycle.before.of("PodDisruptionBudget"):
-            gone = [t.key for t in victims if _is_for(b, t)]
+            victims_of_budget = [t.key for t in victims if _is_for(b, t)]
             allowed = max((b.get("status") or {}).get("disruptionsAllowed") or 0, 0)
-            assert len(gone) <= allowed, f"{gone} are evicted, and budget {b['metadata']['name']} allows {allowed}"
+            assert len(victims_of_budget) <= allowed, (
+                f"{victims_of_budget} are evicted, and budget {b['metadata']['name']} allows {allowed}"
+            )
 
 
 _CRITICAL = ("system-cluster-critical", "system-node-critical")
@@ -240,9 +244,9 @@ def _is_for(budget: dict[str, Any], task: Task) -> bool:
 
 
 def victims_gangs_are_whole(cycle: Cycle) -> None:
-    """A gang that had its minimum and lost members to somebody else has it still, or has nothing left."""
+    """A gang that had its minimum and lost members to another job still has its minimum, or no members."""
     if not all(cycle.has("gang", flag) for flag in ("enablePreemptable", "enableReclaimable")):
-        return  # nobody speaks for gangs
+        return  # no plugin protects gangs
     for uid in {e.group for e in cycle.evicted.values() if e.reason in _FOR_SOMEBODY}:
         job = cycle.jobs[uid]
         placed = [t for t in job.tasks.values() if t.node and t.status in (*ALLOCATED_STATUS, "Succeeded")]
@@ -253,11 +257,11 @@ def victims_gangs_are_whole(cycle: Cycle) -> None:
             assert not stay, f"{uid} is left with {stay}, and needs {job.min_available}"
 
 
-# --- taking back
+# --- undo
 
 
 def check_discard(case: Case, parity: bool) -> int:
-    """Apply a random statement and discard it: the session is as before; returns the number of its steps."""
+    """Apply a random statement and discard it: the session is unchanged; returns the number of its steps."""
     on = deviations.PARITY if parity else deviations.DEFAULT
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
@@ -279,12 +283,12 @@ def check_discard(case: Case, parity: bool) -> int:
     statement.discard()
     after = _state(session, plugins)
     for what, value in before.items():
-        assert after[what] == value, f"{what} is not as before: {after[what]} instead of {value}"
+        assert after[what] == value, f"{what} is not restored: {after[what]} instead of {value}"
     return steps
 
 
 def opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[object]]:
-    """A session with its plugins, and no action run."""
+    """A session with its plugins, before any action."""
 
     def nothing(_: Any) -> None: ...
 
@@ -316,7 +320,7 @@ def _state(session: Session, plugins: list[object]) -> dict[str, Any]:
 
 
 def _plain(value: Any, seen: set[int]) -> Any:
-    """Numbers and texts in a value, all the way down; what is not there and 0 are the same."""
+    """Numbers and texts in a value, recursively; missing values and 0 are equal."""
     if value is None or isinstance(value, int | float | str | bytes):
         return value
     if isinstance(value, np.ndarray):
@@ -343,4 +347,4 @@ def _plain(value: Any, seen: set[int]) -> Any:
 
 
 _MEMOS = ("_now",)
-"""Answers that are remembered until a task moves."""
+"""Results that are kept until a task moves."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.reference.hyper_nodes import topology_of
+from tests.reference.messages import Condition, FitErrors
 from tests.reference.resource import Resource, exceeded_part, is_scalar_name, parse
 from tests.reference.sub_job import SubJob, divide
 from tests.reference.task import ALLOCATED_STATUS, PREEMPTABLE, QUEUE_GATE, Task, timestamp, truth
-from tests.reference.told import Condition, FitErrors
 
 
 class Job:
@@ -38,7 +38,7 @@ class Job:
         self.preemptable = truth(self.preemptable_mark, False)
         self.phase: str = (group.get("status") or {}).get("phase") or ""
         self.unschedulable = False
-        """The gang plugin found it wanting in this session."""
+        """The gang plugin found it unschedulable in this session."""
         self.tasks: dict[str, Task] = {}
         self.fit_errors: dict[str, FitErrors] = {}
         """Tasks for which no node was found in this session, by uid."""
@@ -47,7 +47,7 @@ class Job:
             for c in (group.get("status") or {}).get("conditions") or []
         ]
         self.rarities: set[str] = set()
-        """As the session's."""
+        """As Session.rarities."""
 
     # --- sub-jobs
 
@@ -175,13 +175,13 @@ class Job:
         return exceeded_part(self.allocated(), self.minimum())
 
     def deduct_gated(self, amount: Resource) -> Resource:
-        """Volcano: DeductSchGatedResources. Tasks that only Volcano's own gate holds are not deducted."""
+        """Volcano: DeductSchGatedResources. Tasks with only Volcano's own gate are not deducted."""
         gated = Resource()
         for t in self.tasks.values():
             if t.gated and t.gates != [QUEUE_GATE]:
                 gated.add(t.resreq)
                 if t.status != "Pending":
-                    self.rarities.add("gated-and-leaving")
+                    self.rarities.add("gated-and-terminating")
         if gated.is_empty():
             return amount
         result = amount.clone()
@@ -192,8 +192,8 @@ class Job:
                 result.scalars[name] = max(result.scalars[name] - gated.scalars[name], 0.0)
         return result
 
-    def still_to_come(self) -> Resource:
-        """What of minResources is not allocated yet. Volcano: GetInqueueResource."""
+    def unallocated_minimum(self) -> Resource:
+        """The part of minResources that is not allocated yet. Volcano: GetInqueueResource."""
         least, have = self.minimum(), self.allocated()
         result = Resource()
         for name in self.min_resources or {}:

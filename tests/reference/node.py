@@ -22,7 +22,7 @@ class Node:
         self.taints: list[dict[str, Any]] = (manifest.get("spec") or {}).get("taints") or []
         self.unschedulable = bool((manifest.get("spec") or {}).get("unschedulable"))
         self.kube_allocatable = parse((manifest.get("status") or {}).get("allocatable"))
-        """Without what is oversubscribed, of which kube-scheduler knows nothing."""
+        """Without oversubscribed capacity, which kube-scheduler does not count."""
         self.allocatable = self.kube_allocatable.clone()
         annotations = manifest["metadata"].get("annotations") or {}
         self.allocatable.cpu += number(annotations.get("volcano.sh/oversubscription-cpu", ""))
@@ -32,7 +32,7 @@ class Node:
         self.releasing = Resource()
         self.pipelined = Resource()
         self.tasks: dict[str, Task] = {}
-        """Copies, with the status they had when they were added."""
+        """Copies, with the status at the time when they were added."""
 
     def future_idle(self) -> Resource:
         return self.idle.clone().add(self.releasing).sub(self.pipelined)
@@ -58,7 +58,7 @@ class Node:
         self.tasks[task.key] = replace(task)
 
     def update_task(self, task: Task) -> None:
-        """It is there with another status."""
+        """Replace a task whose status has changed."""
         self.remove_task(task)
         self.add_task(task)
 
@@ -79,5 +79,5 @@ class Node:
 
 
 def number(text: str) -> float:
-    """A decimal number; what is none counts 0."""
+    """A decimal number; invalid text counts as 0."""
     return float(text) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) else 0.0

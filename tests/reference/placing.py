@@ -1,4 +1,4 @@
-"""Which nodes can take a task, and which is best. Volcano: PredicateNodes, PrioritizeNodes."""
+"""Which nodes accept a task, and which is best. Volcano: PredicateNodes, PrioritizeNodes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Check = Callable[[Task, Node], None]
 
 
 class PredicateHelper:
-    """Remembers on which nodes tasks of one job and role have failed; the next of them is not tried there."""
+    """Keeps the nodes that rejected tasks of one job and role; the next such task is not tried there."""
 
     def __init__(self, session: Session, error_cache: bool) -> None:
         self.session = session
         self.error_cache = error_cache
         self.failed: dict[tuple[str, str], dict[str, PredicateError]] = {}
         """By node."""
-        self.refused: dict[str, PredicateError] = {}
-        """Of the last search, by node."""
+        self.rejected: dict[str, PredicateError] = {}
+        """The rejections of the last search, by node."""
 
     def predicate_nodes(self, task: Task, nodes: list[Node], check: Check) -> list[Node]:
         group = (task.job, task.role)
         use_cache = self.error_cache and bool(task.role) and group in self.failed
         found = []
-        self.refused = {}
+        self.rejected = {}
         failed_now: dict[str, PredicateError] = {}
         for node in nodes:
             error = _error(task, node, check)
@@ -36,12 +36,12 @@ class PredicateHelper:
             if use_cache and node.name in self.failed[group]:
                 if fits:
                     self.session.rarities.add("error-cache")
-                self.refused[node.name] = self.failed[group][node.name]
+                self.rejected[node.name] = self.failed[group][node.name]
                 continue
             if error is None:
                 found.append(node)
             else:
-                failed_now[node.name] = self.refused[node.name] = error
+                failed_now[node.name] = self.rejected[node.name] = error
         self.failed.setdefault(group, {}).update(failed_now)
         return found
 
@@ -55,7 +55,7 @@ def _error(task: Task, node: Node, check: Check) -> PredicateError | None:
 
 
 def for_preemption(session: Session) -> Check:
-    """What evictions may cure does not count. Volcano: PredicateForPreemptAction."""
+    """The filters, without rejections that evictions can resolve. Volcano: PredicateForPreemptAction."""
 
     def check(task: Task, node: Node) -> None:
         try:
@@ -67,24 +67,24 @@ def for_preemption(session: Session) -> Check:
     return check
 
 
-def not_hopeless(session: Session, task: Task) -> list[Node]:
-    """Volcano: FilterOutUnschedulableAndUnresolvableNodesForTask; in the order of names, where Volcano has none."""
+def resolvable_nodes(session: Session, task: Task) -> list[Node]:
+    """Volcano: FilterOutUnschedulableAndUnresolvableNodesForTask; in the order of names, where Volcano has no order."""
     errors = session.jobs[task.job].fit_errors.get(task.uid)
     return [n for name, n in sorted(session.nodes.items()) if errors is None or name not in errors.hopeless]
 
 
 def by_score(session: Session, task: Task, nodes: list[Node]) -> list[Node]:
-    """The best first; among equals by rank. Volcano: SortNodes."""
+    """The best node first; equal ones by rank. Volcano: SortNodes."""
     if not nodes:
         return []
     scores = session.votes.node_scores(task, nodes)
-    beware_of_rounding(session, scores)
+    record_rounding(session, scores)
     rated = zip(scores, nodes, strict=True)
     return [n for _, n in sorted(rated, key=lambda r: (-r[0], session.rank(r[1].name)))]
 
 
-def beware_of_rounding(session: Session, scores: list[float]) -> None:
-    """Scores that are equal but for the order in which they were added up decide nothing."""
+def record_rounding(session: Session, scores: list[float]) -> None:
+    """Record scores that differ only by the order of additions."""
     in_order = sorted(scores)
     for a, b in pairwise(in_order):
         if 0 < b - a < 1e-9 * max(1.0, abs(b)):
@@ -92,13 +92,13 @@ def beware_of_rounding(session: Session, scores: list[float]) -> None:
 
 
 def best_node(session: Session, task: Task, nodes: list[Node]) -> Node | None:
-    """The only one, or the one of the highest score, or of these the one of the lowest rank."""
+    """The only node, or the one with the highest score, or of these the one with the lowest rank."""
     if not nodes:
         return None
     if len(nodes) == 1:
         return nodes[0]
     scores = session.votes.node_scores(task, nodes)
     greatest = max(scores)
-    beware_of_rounding(session, [s for s in scores if greatest - s < 1])
+    record_rounding(session, [s for s in scores if greatest - s < 1])
     best = [n for n, s in zip(nodes, scores, strict=True) if s == greatest]
     return min(best, key=lambda n: session.rank(n.name))

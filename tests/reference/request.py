@@ -1,4 +1,4 @@
-"""What a pod asks for. Volcano: GetPodResourceRequest; kube-scheduler: PodRequests with and without defaults."""
+"""What a pod requests. Volcano: GetPodResourceRequest; kube-scheduler: PodRequests with and without defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.reference.resource import Resource, parse
 
 NON_ZERO_CPU = 100.0
 NON_ZERO_MEMORY = 200.0 * 1024 * 1024
-"""What a container that does not ask for cpu or memory counts in kube-scheduler's LeastAllocated."""
+"""The default request of a container without cpu or memory in kube-scheduler's LeastAllocated."""
 _POD_LEVEL = ("cpu", "memory")
 
 
@@ -23,7 +23,7 @@ def pod_request(pod: dict[str, Any]) -> Resource:
 
 
 def kube_request(pod: dict[str, Any], non_zero: bool) -> Resource:
-    """kube-scheduler's request, as its NodeInfo sums it up."""
+    """kube-scheduler's request, as summed up in its NodeInfo."""
     r = _containers(pod, non_zero)
     _pod_level(pod, r)
     if pod["spec"].get("overhead"):
@@ -57,7 +57,7 @@ def _container(
 ) -> Resource:
     sources = [(container.get("resources") or {}).get("requests") or {}]
     status = next((s for s in statuses or [] if s["name"] == container.get("name")), {})
-    if status.get("resources") is not None:  # it is being resized, or was: the most of what is asked and what is given
+    if status.get("resources") is not None:  # with a resize: the larger of the requested and the allocated resources
         given = [status["resources"].get("requests") or {}, status.get("allocatedResources") or {}]
         sources = given if _cannot_be_resized(pod) else [*sources, *given]
     r = Resource()

@@ -18,7 +18,7 @@ _QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z
 
 
 class Resource:
-    """Mutable; operations that Volcano does in place are done in place here too."""
+    """Mutable; operations that are in place in Volcano are in place here too."""
 
     def __init__(self, cpu: float = 0.0, memory: float = 0.0, scalars: dict[str, float] | None = None) -> None:
         self.cpu = cpu
@@ -47,7 +47,7 @@ class Resource:
         self.scalars[name] = self.scalars.get(name, 0.0) + amount
 
     def names(self) -> list[str]:
-        """The resources of which there is something, `pods` included."""
+        """The resources with an amount, `pods` included."""
         found = []
         for name in ("cpu", "memory", *(self.scalars or {})):
             if self.get(name) >= EPS:
@@ -55,7 +55,7 @@ class Resource:
         return found
 
     def is_empty(self) -> bool:
-        """Nothing of anything but `pods`."""
+        """Whether only `pods` has an amount."""
         if self.cpu >= EPS or self.memory >= EPS:
             return False
         return all(v < EPS for k, v in (self.scalars or {}).items() if k != "pods")
@@ -68,7 +68,7 @@ class Resource:
         return self
 
     def sub(self, other: Resource) -> Resource:
-        """Without a look at whether there is enough. Without scalars of its own, none are subtracted."""
+        """Subtract without a check of the amount. Without own scalars, none are subtracted."""
         self.cpu -= other.cpu
         self.memory -= other.memory
         if self.scalars is not None:
@@ -93,7 +93,7 @@ class Resource:
                 self.scalars[name] = amount
 
     def min_dimension(self, other: Resource, missing: str) -> None:
-        """Per resource the smaller; what `other` does not name is "zero" or "infinity"."""
+        """The smaller amount per resource; a resource that `other` lacks is "zero" or "infinity"."""
         self.cpu = min(self.cpu, other.cpu)
         self.memory = min(self.memory, other.memory)
         for name in self.scalars or {}:
@@ -103,11 +103,11 @@ class Resource:
                 self.scalars[name] = 0.0
 
     def less_equal(self, other: Resource) -> bool:
-        """All of cpu, memory and our own scalars (`pods` too) fit; what `other` does not name is 0."""
+        """Whether cpu, memory and the own scalars (with `pods`) fit; a resource that `other` lacks is 0."""
         return all(is_within(self.get(n), other.get(n)) for n in ("cpu", "memory", *(self.scalars or {})))
 
     def less_equal_requested(self, other: Resource, requested: Resource) -> bool:
-        """Strictly, and only where `requested` asks for something other than `pods`."""
+        """Strictly, and only for resources in `requested` other than `pods`."""
         for name in ("cpu", "memory", *(requested.scalars or {})):
             if name == "pods" or requested.get(name) <= 0:
                 continue
@@ -118,7 +118,7 @@ class Resource:
         return True
 
     def is_about(self, other: Resource) -> bool:
-        """Equal but for fractions, which no status shows."""
+        """Equal except for fractions, which no status contains."""
         names = {"cpu", "memory", *(self.scalars or {}), *(other.scalars or {})}
         return all(abs(self.get(name) - other.get(name)) < 1 for name in names)
 
@@ -159,7 +159,7 @@ def is_scalar_name(name: str) -> bool:
 
 
 def diff(left: Resource, right: Resource) -> tuple[Resource, Resource]:
-    """What left has more, and what right has more (0 where they are equal); what is missing counts 0."""
+    """What left has more, and what right has more (0 where they are equal); missing resources are 0."""
     more, less = Resource(scalars={}), Resource(scalars={})
     if left.cpu > right.cpu:
         more.cpu = left.cpu - right.cpu
@@ -185,7 +185,7 @@ def exceeded_part(left: Resource, right: Resource | None) -> Resource:
 
 
 def greater_of(a: Resource, b: Resource) -> Resource:
-    """Per resource the greater; negative amounts never win. Volcano: helpers.Max."""
+    """The larger amount per resource; negative amounts never win. Volcano: helpers.Max."""
     result = Resource(max(a.cpu, b.cpu), max(a.memory, b.memory))
     if a.scalars is None and b.scalars is None:
         return result
@@ -204,7 +204,7 @@ def share(part: float, whole: float) -> float:
 
 
 def dominant_share(part: Resource, whole: Resource) -> float:
-    """The greatest share of any resource that `whole` has; 0 if it has none."""
+    """The largest share of any resource that `whole` has; 0 if it has none."""
     greatest = 0.0
     for name in whole.names():
         greatest = max(greatest, share(part.get(name), whole.get(name)))

@@ -1,4 +1,4 @@
-"""A session: the picture, the plugins, and what is decided. Volcano: OpenSession, Session, CloseSession."""
+"""A session: the snapshot, the plugins, and the decisions. Volcano: OpenSession, Session, CloseSession."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.reference.votes import Votes
 
 ROOT_QUEUE = "root"
 Rank = Callable[[str], Any]
-"""node name → something to sort by; of nodes of equal score the lowest is taken"""
+"""node name → a sort key; of nodes of equal score the lowest is used"""
 
 
 @dataclass
 class Handler:
-    """What a plugin does when a task gets or loses its place (pipelined counts too)."""
+    """A plugin's handlers for tasks that get or lose a node (pipelined counts too)."""
 
     allocate: Callable[[Task], None]
     deallocate: Callable[[Task], None]
@@ -40,15 +40,15 @@ class Session:
         self.rank = rank
         self.now = now
         self.memory = {} if memory is None else memory
-        """What the scheduler remembers from one session to the next."""
+        """The state that the scheduler keeps between sessions."""
         self.nodes: dict[str, Node] = cluster.copy_of_nodes()
         self.queues = cluster.queues
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
-        """In the order of their uids, where Volcano has none."""
+        """In the order of their uids, where Volcano has no order."""
         self.rarities: set[str] = set()
         self.simulating = False
-        """What is told to handlers now is undone at once; only those of queues are to hear of it."""
-        """Rules that seldom matter and did here; for telling differences apart."""
+        """During a dry run: moves are undone at once, and only handlers of queue plugins are called."""
+        """Rare events in this session, to classify differences."""
         self.hyper_nodes = HyperNodes(cluster.of("HyperNode"), {n: node.labels for n, node in self.nodes.items()})
         self._open_topologies()
         self.total = Resource()
@@ -72,12 +72,12 @@ class Session:
         return [node for name, node in self.nodes.items() if name in self.hyper_nodes.of[hyper_node].nodes]
 
     def _open_topologies(self) -> None:
-        """What is soft becomes hard in the widest sense; what had a HyperNode in earlier sessions has it again."""
+        """Soft topologies become hard with the widest tier; HyperNodes of earlier sessions are restored."""
         tree = self.hyper_nodes
         top = tree.of[ROOT].tier
         remembered = self.memory.setdefault("hyper nodes", {})
         self.dirty: set[str] = set()
-        """Jobs whose HyperNodes are remembered after the session."""
+        """Jobs whose HyperNodes are kept after the session."""
         for job in self.jobs.values():
             for topology in (job.topology, *(s.topology for s in job.sub_jobs.values())):
                 if topology is not None and topology.tier is None and topology.tier_name:
@@ -111,7 +111,7 @@ class Session:
         if job.topology is not None and not job.allocated_hyper_node:
             for sub in job.sub_jobs.values():
                 if sub.topology is None and any(t.node for t in sub.with_status(*ALLOCATED_STATUS)):
-                    self.rarities.add("restart-forgets")
+                    self.rarities.add("hypernode-unknown-after-restart")
         if found or (not job.allocated_hyper_node and job.has_topology()):
             common = ""
             for sub in job.sub_jobs.values():
@@ -121,7 +121,7 @@ class Session:
                 job.allocated_hyper_node = common
                 self.dirty.add(job.uid)
 
-    # --- tasks get and lose places
+    # --- placements and evictions
 
     def place(self, task: Task, node: Node, status: str) -> None:
         """`status`: Allocated or Pipelined."""
@@ -145,33 +145,33 @@ class Session:
             handler.deallocate(task)
 
     def take_back_eviction(self, task: Task) -> None:
-        """Running, even if it was only Bound."""
+        """The task is Running, even if it was only Bound."""
         task.status = "Running"
         self.nodes[task.node].update_task(task)
         for handler in self.handlers:
             handler.allocate(task)
 
     def on_node(self, node: Node) -> list[Task]:
-        """Who is there, and belongs to a job; Volcano walks a map, here the youngest come first."""
+        """The tasks on a node that belong to a job; Volcano iterates over a map, here the youngest come first."""
         tasks = [self.jobs[t.job].tasks[t.uid] for t in node.tasks.values() if t.job in self.jobs]
         return sorted(tasks, key=lambda t: (t.created, running_number(t.name) or 0, t.key), reverse=True)
 
     def bind(self, task: Task) -> None:
-        """Hand an Allocated task to the cache. Raises NodeError."""
+        """Pass an Allocated task to the cache. Raises NodeError."""
         try:
             self.cluster.add_bind_task(task)
         except NodeError:
-            self.rarities.add("bind-refused")
+            self.rarities.add("bind-rejected")
             raise
         task.status = "Binding"
         self.bound[task.key] = task.node
 
     def allocate(self, task: Task, node: Node) -> None:
-        """At once, without a statement. Volcano: Session.Allocate. Raises NodeError, and rolls nothing back."""
+        """Allocate without a statement. Volcano: Session.Allocate. Raises NodeError, and undoes nothing."""
         self.place(task, node, "Allocated")
         job = self.jobs[task.job]
         if self.votes.job_ready(job):
-            # Volcano walks a map here, and stops at the first that is refused.
+            # Volcano iterates over a map here, and stops at the first rejected task.
             ready = job.with_status("Allocated")
             if len(ready) > 1:
                 self.rarities.add("dispatch-order")
@@ -181,7 +181,7 @@ class Session:
     # --- the end
 
     def held_by_queues(self) -> dict[str, Resource]:
-        """What jobs have been given, in their queue and those above it. Volcano: updateQueueStatus."""
+        """The allocated resources of jobs, in their queue and its ancestors. Volcano: updateQueueStatus."""
         held = {name: Resource() for name in self.queues}
         for job in self.jobs.values():
             name, seen = job.queue, set()
@@ -205,7 +205,7 @@ class Session:
 
 
 def phase(job: Job) -> str:
-    """The phase a PodGroup gets at the end of a session."""
+    """The phase of a PodGroup at the end of a session."""
     if job.unschedulable and job.with_status("Running"):
         return "Unknown"
     leaving = [t for t in job.with_status("Releasing") if t.node]

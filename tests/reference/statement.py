@@ -1,4 +1,4 @@
-"""A row of steps that are all taken or all taken back. Volcano: Statement."""
+"""A sequence of steps that are committed or discarded together. Volcano: Statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference.task import Task
 
 
 class Saved(NamedTuple):
-    """One step, to be taken again. Volcano clones the task, with what it was told before."""
+    """One step, to be repeated. Volcano clones the task, with its earlier messages."""
 
     kind: str
     task: Task

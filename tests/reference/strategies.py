@@ -9,9 +9,9 @@ from unittest.mock import patch
 from hypothesis import strategies as s
 from hypothesis.internal.conjecture import engine
 
-from tests.reference.crowds import CROWDS, crowds
-from tests.reference.matters import MATTERS, about, matter_arguments
-from tests.reference.neighbourhoods import NEIGHBOURHOODS, neighbourhoods
+from tests.reference.full_clusters import FULL_THEMES, full_clusters
+from tests.reference.network_clusters import NETWORK_THEMES, network_clusters
+from tests.reference.plugin_fields import DRAWN_PLUGINS, add_plugin_fields, plugin_arguments
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -101,9 +101,9 @@ _FAIR_TIERS = (
     [["gang", "drf"], ["predicates", "binpack", "pdb"]],
     [["sla", "drf", "gang", "conformance"], ["resourcequota", "predicates"]],
 )
-"""With drf in a tree of queues, which does not go together with proportion."""
+"""With drf in a tree of queues, which cannot be combined with proportion."""
 _TIERS = {
-    **dict.fromkeys(NEIGHBOURHOODS, _NEAR_TIERS),
+    **dict.fromkeys(NETWORK_THEMES, _NEAR_TIERS),
     "preempt": _CROWD_TIERS,
     "reclaim": (*_CROWD_TIERS, *_FAIR_TIERS),
     **dict.fromkeys(("capacity", "tree"), _CAPACITY_TIERS),
@@ -129,11 +129,11 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-ALL_THEMES = (*THEMES, *CROWDS * 12, *CROWDS[:2] * 12, *NEIGHBOURHOODS * 9)
-_MATTERS: tuple[tuple[str, ...], ...] = (
+ALL_THEMES = (*THEMES, *FULL_THEMES * 12, *FULL_THEMES[:2] * 12, *NETWORK_THEMES * 9)
+_PLUGIN_SETS: tuple[tuple[str, ...], ...] = (
     *((),) * 5,
-    *((m,) for m in MATTERS),
-    *combinations(MATTERS, 2),
+    *((m,) for m in DRAWN_PLUGINS),
+    *combinations(DRAWN_PLUGINS, 2),
     *(("resource-strategy-fit",),) * 3,
     ("nodegroup",),
 )
@@ -200,9 +200,9 @@ _ANY_ACTION = (
 
 
 @s.composite
-def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = ()) -> str:
-    """Documents of the flat actions, with arguments and now and then a callback switched off; the plugins `matters`
-    are put among those that the theme has."""
+def configurations(draw: s.DrawFn, theme: str = "", extra_plugins: tuple[str, ...] = ()) -> str:
+    """Configurations with these actions, arguments, and sometimes disabled callbacks; `extra_plugins` are added to the
+    plugins of the theme."""
     tiers = []
     chosen = draw(s.sampled_from(_TIERS.get(theme, _MORE_TIERS)))
     for names in chosen:
@@ -217,9 +217,9 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
                 settings["enableHierarchy"] = True
             tier.append({name: settings} if settings else name)
         tiers.append(tier)
-    for name in matters:
+    for name in extra_plugins:
         tier = draw(s.sampled_from(tiers))
-        tier.insert(draw(s.integers(0, len(tier))), {name: draw(matter_arguments(name))})
+        tier.insert(draw(s.integers(0, len(tier))), {name: draw(plugin_arguments(name))})
     if one_in(draw, 30):  # named twice by mistake
         draw(s.sampled_from(tiers)).append(draw(s.sampled_from(draw(s.sampled_from(tiers)))))
     conf: Manifest = {"plugins": tiers, "actions": draw(s.sampled_from(_CROWD_ACTIONS.get(theme, _ACTIONS)))}
@@ -240,7 +240,7 @@ def configurations(draw: s.DrawFn, theme: str = "", matters: tuple[str, ...] = (
 
 @s.composite
 def arguments(draw: s.DrawFn, plugin: str, theme: str = "") -> Manifest:
-    if plugin == "nodeorder" and theme in _SCORERS_OF and draw(s.booleans()):  # let it speak alone
+    if plugin == "nodeorder" and theme in _SCORERS_OF and draw(s.booleans()):  # without other scoring plugins
         return {f"{name}.weight": int(name == _SCORERS_OF[theme]) for name in _SCORERS}
     if plugin == "capacity" and theme == "tree":
         return {"ancestorReclaimLevel": draw(s.integers(0, 2))}
@@ -282,26 +282,26 @@ def near_arguments(draw: s.DrawFn) -> Manifest:
 
 
 def each_another() -> Any:
-    """A context in which every example is drawn anew.
+    """A context in which every example is drawn independently.
 
-    Otherwise hypothesis follows each example with up to five that differ in little from it: a sixth of the ideas.
+    Otherwise hypothesis follows each example with up to five small variations, which reduces the variety to a sixth.
     """
     return patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda *_: None, create=True)
 
 
 @s.composite
 def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
-    """A cluster, what to do with it, and how often: the batch form of `simulate run`."""
+    """A cluster, a configuration, and the number of cycles: the batch form of `simulate run`."""
     theme = draw(s.sampled_from(themes))
-    matters = draw(s.sampled_from(_MATTERS))
-    if theme in NEIGHBOURHOODS:
-        objects = draw(neighbourhoods(theme))
+    extra_plugins = draw(s.sampled_from(_PLUGIN_SETS))
+    if theme in NETWORK_THEMES:
+        objects = draw(network_clusters(theme))
     else:
-        objects = draw(crowds(theme) if theme in CROWDS else clusters((theme,)))
-    for matter in matters:
-        draw(about(objects, matter))
+        objects = draw(full_clusters(theme) if theme in FULL_THEMES else clusters((theme,)))
+    for plugin in extra_plugins:
+        draw(add_plugin_fields(objects, plugin))
     return {
-        "conf": draw(configurations(theme, matters)),
+        "conf": draw(configurations(theme, extra_plugins)),
         "cycles": draw(s.integers(1, 3)),
         "seed": draw(s.integers(-3, 3)),
         "objects": objects,

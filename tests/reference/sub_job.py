@@ -1,4 +1,4 @@
-"""Parts of a job that are placed together. Volcano: SubJobInfo."""
+"""Sub-jobs: tasks of a job that are placed together. Volcano: SubJobInfo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SubJob:
         self.min_available = min_available
         self.topology = topology
         self.index = index
-        """The number that its tasks' label says. Volcano: MatchIndex."""
+        """The number in its tasks' label. Volcano: MatchIndex."""
         self.priority = 0
         self.allocated_hyper_node = ""
         self.nominated_hyper_node = ""
@@ -41,7 +41,7 @@ class SubJob:
 
 
 def place_of(task: Task, job: str, policies: list[dict[str, Any]]) -> tuple[str, str, list[str], dict[str, Any] | None]:
-    """Which sub-job a task belongs to: uid, gid, the values of its labels, and the policy, None for the default."""
+    """The sub-job of a task: uid, gid, the values of its labels, and the policy, None for the default."""
     labels = task.pod["metadata"].get("labels") or {}
     for policy in policies:
         if policy.get("labelSelector") is not None and not matches(policy["labelSelector"], labels):

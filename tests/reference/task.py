@@ -31,21 +31,21 @@ class Task:
     priority: int
     created: float
     resreq: Resource
-    """Init containers included, as in InitResreq: they are the same amounts."""
+    """Including init containers, as in InitResreq: they are the same amounts."""
     gates: list[str]
     status: str
     node: str
     preemptable: bool = True
     revocable_zone: str = ""
-    """`*` if it may be put on nodes that are lent."""
+    """`*` if it may be placed on nodes of revocable zones."""
     eviction_occurred: bool = False
-    """Somebody goes so that it can come."""
+    """Whether pods are evicted for it."""
     job_hyper_node: str = ""
-    """Around those of its sub-job that had a place when one was looked for. Volcano: JobAllocatedHyperNode."""
+    """The lowest HyperNode that contains the placed tasks of its sub-job. Volcano: JobAllocatedHyperNode."""
     forgets_nomination: bool = False
-    """What its pod was promised counts no more in this session."""
+    """Whether its pod's nomination no longer counts in this session."""
     last_try: tuple[str, str, bool] | None = None
-    """Status, node and eviction_occurred that a discarded statement had in mind. Volcano: LastTransaction."""
+    """Status, node and eviction_occurred of a discarded statement. Volcano: LastTransaction."""
 
     @property
     def key(self) -> str:
@@ -61,7 +61,7 @@ class Task:
 
     @property
     def gated_by_others(self) -> bool:
-        """Something else than Volcano's own gate holds it back."""
+        """Whether it has a gate other than Volcano's own."""
         return self.gated and self.gates != [QUEUE_GATE]
 
     @property
@@ -69,8 +69,8 @@ class Task:
         return self.pod["spec"].get("priority") or 0
 
     @property
-    def told_node(self) -> str:
-        """The node that the pod's condition names. Volcano: TaskSchedulingReason."""
+    def reported_node(self) -> str:
+        """The node in the pod's condition. Volcano: TaskSchedulingReason."""
         status, node, eviction = self.last_try or (self.status, self.node, self.eviction_occurred)
         return node if status == "Pipelined" and eviction else ""
 
@@ -111,7 +111,7 @@ def _revocable_zone(annotations: dict[str, str]) -> str:
 
 
 def truth(text: str | None, otherwise: bool) -> bool:
-    """As Go reads it; what cannot be read is false."""
+    """A boolean as Go parses it; invalid text is false."""
     return otherwise if text is None else text in ("1", "t", "T", "TRUE", "true", "True")
 
 
@@ -145,9 +145,9 @@ def timestamp(meta: dict[str, Any]) -> float:
 
 
 def compare_tasks(left: Task, right: Task) -> int:
-    """Running number in the name, else age, else uid. Volcano: CompareTask.
+    """The number in the name, else age, else uid. Volcano: CompareTask.
 
-    This is no order when only some names have a number: it can go round in a circle.
+    This is not an order when only some names have a number: it can have a cycle.
     """
     a, b = running_number(left.name), running_number(right.name)
     if a is not None and b is not None and a != b:

@@ -1,4 +1,4 @@
-"""The defaults place at least those who are entitled, and come to rest: a table beside parity over random clusters."""
+"""The defaults place at least the entitled gangs, and come to rest: compared with parity over random clusters."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def check(count: int) -> None:
     for case in drawn(count, SEED):
         table.add(case)
     print("\n" + "\n".join(table.lines()))
-    assert not table.endless, "evictions do not end; save the case and look at it with tests.reference.defaults"
+    assert not table.endless, "evictions do not end; save the case and run it with tests.reference.defaults"
     assert not table.starved, f"entitled gangs wait forever: {[group for _, group in table.starved]}"
     assert not table.only_parity["other"]
-    assert table.gangs["defaults"] and table.evictions["defaults"], "nothing is at stake"
+    assert table.gangs["defaults"] and table.evictions["defaults"], "no gang is placed or no pod is evicted"
     assert table.restless["parity"] or count < 200, "the clusters are too easy: even parity comes to rest"
 
 

@@ -1,4 +1,4 @@
-"""What must hold holds, in parity and with the deviations, on the clusters that are compared."""
+"""The invariants hold, in parity and with the deviations, on the clusters that are compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.reference.comparison import Case
-from tests.reference.crowds import CROWDS
+from tests.reference.full_clusters import FULL_THEMES
 from tests.reference.invariants import check_cycles, check_discard
 from tests.reference.strategies import ALL_THEMES, cases, each_another
 
@@ -43,18 +43,18 @@ def check(count: int, parity: bool, themes: tuple[str, ...], least_evicting: flo
 
     with each_another():
         hold()
-    print(f"\n{evicting / count:.0%} of {count} cases evict; {steps} steps taken back")
-    assert evicting >= least_evicting * count, "too few cases evict anybody"
-    assert steps >= count or not least_evicting, "too little is taken back"
+    print(f"\n{evicting / count:.0%} of {count} cases evict; {steps} steps undone")
+    assert evicting >= least_evicting * count, "too few cases evict a pod"
+    assert steps >= count or not least_evicting, "too few steps are undone"
 
 
 @pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
 def test_a_few_clusters(parity: bool) -> None:
-    check(QUICK, parity, CROWDS, least_evicting=0)  # so few come from few ideas, and may evict nothing
+    check(QUICK, parity, FULL_THEMES, least_evicting=0)  # so few examples may evict nothing
 
 
-def test_backfill_leaves_pods_the_place_that_others_are_evicted_for() -> None:
-    assert check_cycles(json.loads((FOUND / "nomination-of-an-empty-pod.json").read_text()), LONG, parity=False)
+def test_backfill_leaves_pods_the_capacity_of_their_victims() -> None:
+    assert check_cycles(json.loads((FOUND / "nomination-of-a-best-effort-pod.json").read_text()), LONG, parity=False)
 
 
 @pytest.mark.slow

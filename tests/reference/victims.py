@@ -1,4 +1,4 @@
-"""Who goes first, and whether it is enough. Volcano: BuildVictimsPriorityQueue, ValidateVictims."""
+"""The order of victims, and whether they are sufficient. Volcano: BuildVictimsPriorityQueue, ValidateVictims."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How the answers of the plugins of all tiers are put together. Volcano: session_plugins.
+"""How the results of the plugins of all tiers are combined. Volcano: session_plugins.
 
-Every function here is one row of the table of extension points. A plugin registers under a point; it is asked if
-its option has the point's flag. `said` collects the plugins that made a difference, as far as one answer shows.
+Every function here is one row of the table of extension points. A plugin registers a callback for a point; it is called
+if its option has the point's flag. `deciding` contains the plugins that influenced a result, if a single call shows it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PERMIT, ABSTAIN, REJECT = 1, 0, -1
 
 
 class PredicateError(Exception):
-    """A node, or every node, refuses a task, for one or several reasons; `unresolvable`: whoever is evicted there."""
+    """A node, or every node, rejects a task, for one or several reasons; `unresolvable`: evictions would not help."""
 
     def __init__(self, *reasons: str, unresolvable: bool = False) -> None:
         super().__init__(", ".join(reasons))
@@ -33,14 +33,14 @@ class PredicateError(Exception):
 
 
 class ScoreError(Exception):
-    """A node cannot be scored: it gets nothing from any NodeOrder function."""
+    """A node cannot be scored: the NodeOrder functions add nothing to it."""
 
 
 class Votes:
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
         self.functions: dict[str, dict[str, Callable[..., Any]]] = defaultdict(dict)
-        self.said: set[str] = set()
+        self.deciding: set[str] = set()
 
     def register(self, point: str, plugin: str, function: Callable[..., Any]) -> None:
         self.functions[point][plugin] = function
@@ -58,14 +58,14 @@ class Votes:
         for name, compare in self._all(point, flag):
             answer = compare(left, right)
             if answer != 0:
-                self.said.add(name)
+                self.deciding.add(name)
                 return answer
         return 0
 
     def _all_true(self, point: str, flag: str, *about: Any) -> bool:
         for name, function in self._all(point, flag):
             if not function(*about):
-                self.said.add(name)
+                self.deciding.add(name)
                 return False
         return True
 
@@ -75,7 +75,7 @@ class Votes:
             for name, function in tier:
                 answer = function(*about)
                 if answer < 0:
-                    self.said.add(name)
+                    self.deciding.add(name)
                     return False
                 if answer > 0:
                     permitted = True
@@ -109,7 +109,7 @@ class Votes:
         answer = self._compare("TaskOrder", "enableTaskOrder", left, right)
         return (answer if answer != 0 else compare_tasks(left, right)) < 0
 
-    # --- yes or no
+    # --- callbacks with a boolean result
 
     def job_valid(self, job: Job) -> bool:
         return self._all_true("JobValid", None, job)
@@ -153,7 +153,7 @@ class Votes:
         for name, compare in self._all("VictimQueueOrder", None):
             answer = compare(left, right, preemptor)
             if answer != 0:
-                self.said.add(name)
+                self.deciding.add(name)
                 return answer < 0
         return not self.queue_less(left, right)
 
@@ -174,13 +174,13 @@ class Votes:
             for name, function in tier:
                 for task in function(tasks):
                     chosen[task.uid] = task
-                    self.said.add(name)
+                    self.deciding.add(name)
             if chosen:
                 return list(chosen.values())
         return []
 
     def _victims(self, point: str, flag: str | None, evictor: Any, candidates: list[Task]) -> list[Task]:
-        """A function answers with (victims, vote)."""
+        """A function returns (victims, vote)."""
         victims: list[Task] | None = None
         for tier in self._tiers(point, flag):
             for name, function in tier:
@@ -188,7 +188,7 @@ class Votes:
                 if vote == ABSTAIN:
                     continue
                 if len(chosen or []) < len(candidates):
-                    self.said.add(name)
+                    self.deciding.add(name)
                 if not chosen:
                     victims = None
                     break
@@ -204,7 +204,7 @@ class Votes:
     def overused(self, queue: Queue) -> bool:
         for name, function in self._all("Overused", "enabledOverused"):
             if function(queue):
-                self.said.add(name)
+                self.deciding.add(name)
                 return True
         return False
 
@@ -217,28 +217,28 @@ class Votes:
     # --- nodes
 
     def pre_predicate(self, task: Task) -> None:
-        """Raises PredicateError if no node can take it."""
+        """Raises PredicateError if no node accepts the task."""
         for name, function in self._all("PrePredicate", "enablePredicate"):
             try:
                 function(task)
             except PredicateError:
-                self.said.add(name)
+                self.deciding.add(name)
                 raise
 
     def predicate(self, task: Task, node: Node) -> None:
-        """Raises PredicateError if the node cannot take it."""
+        """Raises PredicateError if the node rejects the task."""
         for name, function in self._all("Predicate", "enablePredicate"):
             try:
                 function(task, node)
             except PredicateError:
-                self.said.add(name)
+                self.deciding.add(name)
                 raise
 
     def simulated_predicate(self, task: Task, node: Node) -> bool:
         return self._all_true("SimulatePredicate", "enablePredicate", task, node)
 
     def node_scores(self, task: Task, nodes: list[Node]) -> list[float]:
-        """Node by node: what NodeOrder functions give, then what BatchNodeOrder functions give."""
+        """By node: the sum of the NodeOrder functions, then that of the BatchNodeOrder functions."""
         order, batch = [0.0] * len(nodes), [0.0] * len(nodes)
         cannot: set[int] = set()
         for name, function in self._all("NodeOrder", "enableNodeOrder"):
@@ -258,7 +258,7 @@ class Votes:
     # --- HyperNodes
 
     def gradients_of_job(self, job: Job, hyper_node: str, purpose: str) -> list[list[str]]:
-        """Groups of HyperNodes, to be tried one group after the other; `purpose`: allocate or evict."""
+        """Groups of HyperNodes, to be tried in this order; `purpose`: allocate or evict."""
         return self._gradients("HyperNodeGradientForJob", job, hyper_node, purpose)
 
     def gradients_of_sub_job(self, sub: SubJob, hyper_node: str, purpose: str) -> list[list[str]]:
@@ -268,7 +268,7 @@ class Votes:
         for name, function in self._all(point, "enabledHyperNodeGradient"):
             found: list[list[str]] = function(of, hyper_node, purpose)
             if found != [[hyper_node]]:
-                self.said.add(name)
+                self.deciding.add(name)
             return found
         return [[hyper_node]]
 
@@ -277,13 +277,13 @@ class Votes:
         for plugin, function in self._all("HyperNodeOrder", "enabledHyperNodeOrder"):
             more = function(sub, names)
             if len(set(more.values())) > 1:
-                self.said.add(plugin)
+                self.deciding.add(plugin)
             for name, score in more.items():
                 total[name] += score
         return total
 
     def _add(self, name: str, total: list[float], more: list[float]) -> None:
         if len(set(more)) > 1:
-            self.said.add(name)
+            self.deciding.add(name)
         for i, score in enumerate(more):
             total[i] += score

@@ -1,4 +1,4 @@
-"""Give jobs their places."""
+"""allocate: assigns nodes to jobs. Volcano: the action allocate."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
 from tests.reference.hyper_nodes import ROOT
 from tests.reference.job import Job
+from tests.reference.messages import fit_errors, insufficient, skipped_like_its_role
 from tests.reference.node import Node
 from tests.reference.placing import PredicateHelper, best_node
 from tests.reference.session import Session
 from tests.reference.statement import Saved, Statement
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
-from tests.reference.told import fit_errors, insufficient, like_its_role
 from tests.reference.votes import PredicateError
 
 
 @dataclass
 class Decision:
-    """Where a job goes, and its sub-jobs with it. Volcano: Recorder."""
+    """The nodes of a job and its sub-jobs. Volcano: Recorder."""
 
     hyper_node: str = ""
     of_sub_jobs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Allocate:
             queues.push(queue)
 
     def serve(self, queue: Queue, job: Job) -> bool:
-        """Whether the job is to come again."""
+        """Place tasks of a job; returns whether the job is put back into its queue."""
         sheet = self.sheets[job.uid]
         statement = self.for_job(queue, job, sheet)
         if statement is None or not self.votes.job_ready(job):
@@ -99,7 +99,7 @@ class Allocate:
         if sub is None:
             return False
         tasks = self.sheets[job.uid].tasks[sub.uid]
-        statement = self.as_nominated(queue, job, sub, tasks) if sub.nominated_hyper_node else None
+        statement = self.on_nominated_nodes(queue, job, sub, tasks) if sub.nominated_hyper_node else None
         if statement is None:
             statement = self.tasks(queue, job, sub, tasks, ROOT)
         if statement is None or not self.votes.job_ready(job):
@@ -113,7 +113,7 @@ class Allocate:
     def for_job(self, queue: Queue, job: Job, sheet: Worksheet) -> Statement | None:
         if not sheet:
             return None
-        decision = self.decisions[job.uid] = Decision()  # nothing of what was tried in earlier rounds
+        decision = self.decisions[job.uid] = Decision()  # without the results of earlier rounds
         subs = [job.sub_jobs[uid] for uid in sheet.tasks]
         for gradient in self.votes.gradients_of_job(job, ROOT, "allocate"):
             found: dict[str, tuple[list[Saved], Worksheet, float]] = {}
@@ -165,7 +165,7 @@ class Allocate:
         tree = self.session.hyper_nodes
         decided = self.decisions[job.uid].of_sub_jobs.setdefault(of_job, {})
         if sub.nominated_hyper_node:
-            statement = self.as_nominated(queue, job, sub, sheet.tasks[sub.uid])
+            statement = self.on_nominated_nodes(queue, job, sub, sheet.tasks[sub.uid])
             if statement is not None:
                 decided[sub.uid] = sub.allocated_hyper_node
                 return statement, 0.0
@@ -190,8 +190,8 @@ class Allocate:
                 return statement, scores[best]
         return None, 0.0
 
-    def as_nominated(self, queue: Queue, job: Job, sub: SubJob, tasks: Heap[Task]) -> Statement | None:
-        """All of the tasks where an eviction has made room for them, or None. Volcano: allocateFromNomination."""
+    def on_nominated_nodes(self, queue: Queue, job: Job, sub: SubJob, tasks: Heap[Task]) -> Statement | None:
+        """Place all tasks on their nominated nodes, or return None. Volcano: allocateFromNomination."""
         session, votes = self.session, self.votes
         waiting = tasks.clone()
         places = []
@@ -246,7 +246,7 @@ class Allocate:
             if task.gated:
                 continue
             if job.task_has_fit_errors(sub, task):
-                job.fit_errors[task.uid] = like_its_role(task)
+                job.fit_errors[task.uid] = skipped_like_its_role(task)
                 continue
             try:
                 votes.pre_predicate(task)
@@ -262,7 +262,7 @@ class Allocate:
             if not fit:
                 fit = helper.predicate_nodes(task, nodes, self.check)
             if not fit:
-                job.fit_errors[task.uid] = fit_errors(helper.refused, "" if hyper_node == ROOT else hyper_node)
+                job.fit_errors[task.uid] = fit_errors(helper.rejected, "" if hyper_node == ROOT else hyper_node)
                 if job.need_continue_allocating(sub):
                     continue
                 break
@@ -291,7 +291,7 @@ def put(statement: Statement, task: Task, node: Node) -> None:
 
 
 def pick_node(session: Session, task: Task, fit: list[Node]) -> Node | None:
-    """Of the nodes with room now; else of those that will have room."""
+    """A node with capacity now; else one that will have capacity."""
     now = [n for n in fit if task.resreq.less_equal(n.idle)]
     later = [n for n in fit if n not in now and task.resreq.less_equal(n.future_idle())]
     for nodes in (now, later):

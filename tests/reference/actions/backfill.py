@@ -1,15 +1,15 @@
-"""Place best-effort tasks, one by one."""
+"""backfill: places best-effort tasks, one by one. Volcano: the action backfill."""
 
 from __future__ import annotations
 
 from tests.reference.cluster import Queue
 from tests.reference.heap import Heap
 from tests.reference.job import Job
+from tests.reference.messages import FitErrors, fit_errors
 from tests.reference.node import NodeError
 from tests.reference.placing import PredicateHelper, best_node
 from tests.reference.session import Session
 from tests.reference.task import Task
-from tests.reference.told import FitErrors, fit_errors
 from tests.reference.votes import PredicateError
 
 
@@ -25,7 +25,7 @@ def backfill(session: Session) -> None:
         fit = helper.predicate_nodes(task, list(session.nodes.values()), session.votes.predicate)
         node = best_node(session, task, fit)
         if node is None:
-            job.fit_errors[task.uid] = fit_errors(helper.refused)
+            job.fit_errors[task.uid] = fit_errors(helper.rejected)
             continue
         try:
             session.allocate(task, node)

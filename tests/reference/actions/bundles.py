@@ -1,4 +1,4 @@
-"""Whom a gang may evict in one domain, in bundles: those that a job can spare, and those that end it."""
+"""The bundles of tasks that may be evicted for a gang in one domain: partial ones, and whole gangs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Bundle:
         return total(self.tasks)
 
     def gain(self, need: Resource) -> float:
-        """What it gives of what is needed, by what its job loses."""
+        """The part of the request that it covers, divided by the part that its job loses."""
         lost = serves(total(list(self.job.tasks.values())), need, inf) if self.whole else 0.0
         return serves(self.local(), need, 1.0) / lost if lost > 0 else inf
 
@@ -76,7 +76,7 @@ def bundles_of(job: Job, local: list[Task]) -> list[Bundle]:
 
 
 def in_order(bundles: list[Bundle], need: Resource, before: Callable[[Job, Job], bool]) -> list[Bundle]:
-    """`before`: whose job goes first; where it says so of both, neither does."""
+    """`before`: whose job comes first; if it returns true for both, neither does."""
 
     def compare(a: Bundle, b: Bundle) -> int:
         if a.whole != b.whole:
@@ -93,7 +93,7 @@ def in_order(bundles: list[Bundle], need: Resource, before: Callable[[Job, Job],
 
 
 def only_allowed(bundles: list[Bundle], allowed: set[str]) -> list[Bundle]:
-    """What ends a job only if all of it may go."""
+    """Remove protected tasks; a whole gang only remains if all of it may be evicted."""
     found = []
     for bundle in bundles:
         tasks = [t for t in bundle.tasks if t.uid in allowed]

@@ -1,6 +1,6 @@
-"""Try out on every node whom a task would evict there, and take the node that loses least.
+"""Topology-aware preemption: tries the eviction for a task on every node, and selects the node with the least loss.
 
-Volcano: preempt with enableTopologyAwarePreemption. All nodes are tried, as with candidates enough and no hurry.
+Volcano: preempt with enableTopologyAwarePreemption. All nodes are tried, as with enough candidates and no time limit.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tests.reference.victims import are_enough, victims_queue
 
 
 def best_candidate(
-    session: Session, task: Task, nodes: list[Node], may_go: Callable[[Task], bool]
+    session: Session, task: Task, nodes: list[Node], may_be_evicted: Callable[[Task], bool]
 ) -> tuple[Node, list[Task]] | None:
     found = []
     for node in nodes:
-        victims = Trial(session, task, node).victims(may_go)
+        victims = Trial(session, task, node).victims(may_be_evicted)
         if victims:
             found.append((node, victims))
     return min(found, key=lambda each: loss(session, *each)) if found else None
 
 
 class Trial:
-    """A copy of one node, on which pods may be taken away and given back."""
+    """A copy of one node, from which pods can be removed and restored."""
 
     def __init__(self, session: Session, task: Task, node: Node) -> None:
         self.session = session
@@ -36,11 +36,11 @@ class Trial:
         self.copy = Node(node.manifest)
         for t in node.tasks.values():
             self.copy.add_task(replace(t))
-        self.gone: list[Task] = []
+        self.removed: list[Task] = []
 
-    def victims(self, may_go: Callable[[Task], bool]) -> list[Task]:
-        """Who must go; nobody if that is impossible."""
-        candidates = [v for v in self.session.on_node(self.node) if may_go(v)]
+    def victims(self, may_be_evicted: Callable[[Task], bool]) -> list[Task]:
+        """The necessary victims; empty if there is no solution."""
+        candidates = [v for v in self.session.on_node(self.node) if may_be_evicted(v)]
         allowed = self.session.votes.preemptable(self.task, candidates)
         if not are_enough(self.task, self.node, allowed):
             return []
@@ -63,11 +63,11 @@ class Trial:
 
     def take(self, victim: Task) -> None:
         self.copy.remove_task(victim)
-        self.gone.append(victim)
+        self.removed.append(victim)
 
     def give_back(self, victim: Task) -> None:
         self.copy.add_task(replace(victim))
-        self.gone.remove(victim)
+        self.removed.remove(victim)
 
     def fits(self) -> bool:
         if not self.task.resreq.less_equal(self.copy.future_idle()) or not self.accepts():
@@ -75,29 +75,29 @@ class Trial:
         session = self.session
         queue = session.queues[session.jobs[self.task.job].queue]
         session.simulating = True
-        for victim in self.gone:
+        for victim in self.removed:
             for handler in session.handlers:
                 handler.deallocate(victim)
         found = session.votes.simulated_allocatable(queue, self.task)
-        for victim in self.gone:
+        for victim in self.removed:
             for handler in session.handlers:
                 handler.allocate(victim)
         session.simulating = False
         return found
 
     def accepts(self) -> bool:
-        """Only affinity between pods is looked at again."""
+        """Evaluates only affinity between pods again."""
         pods = self.session.node_map.pods
         before = pods[self.node.name]
-        gone = {v.uid for v in self.gone}
-        pods[self.node.name] = [p for p in before if p["metadata"]["uid"] not in gone]
+        removed = {v.uid for v in self.removed}
+        pods[self.node.name] = [p for p in before if p["metadata"]["uid"] not in removed]
         found = self.session.votes.simulated_predicate(self.task, self.node)
         pods[self.node.name] = before
         return found
 
 
 def loss(session: Session, node: Node, victims: list[Task]) -> tuple[float, ...]:
-    """The smaller the better. The first victim is the most important one."""
+    """A sort key, the best node first. The first victim is the most important one."""
     highest = max(v.pod_priority for v in victims)
     started = min(start_of(session, v) for v in victims if v.pod_priority == highest)
     return (

@@ -1,4 +1,4 @@
-"""Let PodGroups in."""
+"""enqueue: admits PodGroups. Volcano: the action enqueue."""
 
 from __future__ import annotations
 

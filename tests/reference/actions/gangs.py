@@ -1,4 +1,4 @@
-"""Room for whole gangs: gangpreempt within a queue, gangreclaim between queues."""
+"""Eviction for whole gangs: gangpreempt within a queue, gangreclaim between queues."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.reference.conf import get_bool, get_int
 from tests.reference.heap import Heap
 from tests.reference.hyper_nodes import ROOT
 from tests.reference.job import Job
+from tests.reference.messages import insufficient
 from tests.reference.node import Node
-from tests.reference.placing import PredicateHelper, for_preemption, not_hopeless
+from tests.reference.placing import PredicateHelper, for_preemption, resolvable_nodes
 from tests.reference.resource import Resource
 from tests.reference.session import Session
 from tests.reference.statement import Saved, Statement
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task, truth
-from tests.reference.told import insufficient
 from tests.reference.votes import PredicateError
 
 
 @dataclass
 class Eviction:
-    """What plugins are told about an eviction. Volcano: EvictionContext."""
+    """The context of an eviction for plugins. Volcano: EvictionContext."""
 
     kind: str
     job: Job
@@ -82,7 +82,7 @@ class Gangs:
         return Worksheet(self.session, job, lambda t: not t.gated and not t.resreq.is_empty())
 
     def waiting(self, job: Job) -> list[Task]:
-        """All that is to be placed; of a job that is ready only the first part of it."""
+        """All tasks to place; of a ready job only the first part."""
         sheet = self.sheet(job)
         found: list[Task] = []
         while sheet.sub_jobs:
@@ -121,13 +121,13 @@ class Gangs:
                     return found[1]
         return []
 
-    # --- whom
+    # --- victims
 
     def bundles(self, job: Job, domain: str, need: Resource) -> list[Bundle]:
         of: dict[str, list[Task]] = {}
         for node in self.session.nodes_of(domain):
             for task in self.session.on_node(node):
-                if self.may_go(job, task):
+                if self.may_be_evicted(job, task):
                     of.setdefault(task.job, []).append(task)
         found: list[Bundle] = []
         for uid in sorted(of):
@@ -145,7 +145,7 @@ class Gangs:
         found = in_order(only_allowed(found, {t.uid for t in allowed}), need, before)
         return [b for b in found if self.whole_bundles or not b.whole]
 
-    def may_go(self, job: Job, task: Task) -> bool:
+    def may_be_evicted(self, job: Job, task: Task) -> bool:
         theirs = self.session.jobs[task.job]
         if not task.preemptable or not truth(theirs.preemptable_mark, True):
             return False
@@ -155,12 +155,12 @@ class Gangs:
         less = theirs.uid != job.uid and theirs.queue == job.queue and theirs.priority < job.priority
         return less and task.status in ("Bound", "Running")
 
-    # --- where to
+    # --- nodes
 
     def plan(
         self, queue: Queue, job: Job, domain: str, victims: list[Task]
     ) -> tuple[list[Saved], list[tuple[SubJob, str]]] | None:
-        """What would be done; the session is as before. Volcano: BuildNominationPlanInDomain."""
+        """The steps of an eviction; the session is not changed. Volcano: BuildNominationPlanInDomain."""
         votes = self.votes
         sheet = self.sheet(job)
         if not sheet:
@@ -211,7 +211,7 @@ class Gangs:
             task = tasks.pop()
             node = None
             if votes.allocatable(queue, task):
-                allowed = not_hopeless(session, task)
+                allowed = resolvable_nodes(session, task)
                 nodes = [n for n in session.nodes_of(hyper_node) if not allowed or n in allowed]
                 try:
                     votes.pre_predicate(task)

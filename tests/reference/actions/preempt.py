@@ -1,4 +1,4 @@
-"""The more important takes the place of the less important, within a queue; then within its own job."""
+"""preempt: evicts less important pods for more important ones, within a queue, then within a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
 from tests.reference.job import Job
 from tests.reference.node import Node
-from tests.reference.placing import PredicateHelper, by_score, for_preemption, not_hopeless
+from tests.reference.placing import PredicateHelper, by_score, for_preemption, resolvable_nodes
 from tests.reference.session import Session
 from tests.reference.statement import Statement
 from tests.reference.task import Task
@@ -25,7 +25,7 @@ def preempt(session: Session) -> None:
 
 
 class Preempt:
-    """One execution of the action: its error cache is shared by all tasks."""
+    """One execution of the action; all tasks share its error cache."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -49,7 +49,7 @@ class Preempt:
             starving[job.queue].push(job)
             under_request[job.queue].append(job)
             tasks[job.uid] = self.waiting(job)
-        for name, jobs in under_request.items():  # Volcano walks a map; here those come first that are served first
+        for name, jobs in under_request.items():  # Volcano iterates over a map; here in the order of service
             in_order = Heap(votes.job_less, jobs)
             under_request[name] = [in_order.pop() for _ in jobs]
         while queues:
@@ -81,16 +81,16 @@ class Preempt:
             statement.commit()
 
     def of_other_jobs(self, queue: Queue, task: Task) -> MayGo:
-        def may_go(victim: Task) -> bool:
+        def may_be_evicted(victim: Task) -> bool:
             same_queue = self.session.jobs[victim.job].queue == queue.name
-            return _may_go(task, victim) and same_queue and victim.job != task.job
+            return _may_be_evicted(task, victim) and same_queue and victim.job != task.job
 
-        return may_go
+        return may_be_evicted
 
     def of_its_own_job(self, task: Task) -> MayGo:
-        return lambda victim: _may_go(task, victim) and victim.job == task.job
+        return lambda victim: _may_be_evicted(task, victim) and victim.job == task.job
 
-    def preempt_for(self, statement: Statement, task: Task, may_go: MayGo) -> bool:
+    def preempt_for(self, statement: Statement, task: Task, may_be_evicted: MayGo) -> bool:
         session, votes = self.session, self.session.votes
         if not self.is_eligible(task):
             return False
@@ -98,10 +98,10 @@ class Preempt:
             votes.pre_predicate(task)
         except PredicateError:
             return False
-        nodes = self.helper.predicate_nodes(task, not_hopeless(session, task), for_preemption(session))
+        nodes = self.helper.predicate_nodes(task, resolvable_nodes(session, task), for_preemption(session))
         queue = session.queues[session.jobs[task.job].queue]
         if self.topology_aware:
-            best = best_candidate(session, task, nodes, may_go)
+            best = best_candidate(session, task, nodes, may_be_evicted)
             if best is None:
                 return False
             for victim in best[1]:
@@ -119,7 +119,7 @@ class Preempt:
             return True
 
         for node in by_score(session, task, nodes):
-            victims = votes.preemptable(task, [v for v in session.on_node(node) if may_go(v)])
+            victims = votes.preemptable(task, [v for v in session.on_node(node) if may_be_evicted(v)])
             if not are_enough(task, node, victims):
                 continue
             own = Statement(session)
@@ -127,18 +127,18 @@ class Preempt:
             while order and not fits(node):
                 own.evict(order.pop())
             if fits(node):
-                # Volcano adds up what the evicted ask for, and `pods` does not count.
-                gone = any(not victim.best_effort for _, victim in own.steps)
-                if own.steps and not gone:
-                    session.rarities.add("evicted-for-nothing")
-                own.pipeline(task, node, eviction_occurred=gone)
+                # Volcano sums up the requests of the victims, and `pods` does not count.
+                evicted = any(not victim.best_effort for _, victim in own.steps)
+                if own.steps and not evicted:
+                    session.rarities.add("evicted-without-need")
+                own.pipeline(task, node, eviction_occurred=evicted)
                 statement.merge(own)
                 return True
             own.discard()
         return False
 
     def is_eligible(self, task: Task) -> bool:
-        """Its policy lets it, and no earlier nomination is about to be fulfilled."""
+        """Whether its policy permits it, and no earlier nomination is pending."""
         session = self.session
         if task.pod["spec"].get("preemptionPolicy") == "Never":
             return False
@@ -157,7 +157,7 @@ class Preempt:
         return not any(t.pod_priority < task.pod_priority and _is_preempted(t) for t in node.tasks.values())
 
 
-def _may_go(task: Task, victim: Task) -> bool:
+def _may_be_evicted(task: Task, victim: Task) -> bool:
     if victim.status not in ("Bound", "Running") or not victim.preemptable:
         return False
     return not (task.best_effort and not victim.best_effort)

@@ -1,4 +1,4 @@
-"""Queues take back what others hold beyond their share."""
+"""reclaim: queues evict pods of other queues that hold more than their share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.reference.cluster import Queue
 from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
 from tests.reference.job import Job
-from tests.reference.placing import PredicateHelper, for_preemption, not_hopeless
+from tests.reference.placing import PredicateHelper, for_preemption, resolvable_nodes
 from tests.reference.session import Session
 from tests.reference.statement import Statement
 from tests.reference.task import Task
@@ -55,8 +55,8 @@ def reclaim(session: Session) -> None:
 def reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     arguments = session.conf.action_arguments("reclaim")
     helper = PredicateHelper(session, get_bool(arguments, "predicateErrorCacheEnable", True))
-    for node in helper.predicate_nodes(task, not_hopeless(session, task), for_preemption(session)):
-        candidates = [v for v in session.on_node(node) if _may_go(session, task, v)]
+    for node in helper.predicate_nodes(task, resolvable_nodes(session, task), for_preemption(session)):
+        candidates = [v for v in session.on_node(node) if _may_be_evicted(session, task, v)]
         if not candidates:
             continue
         victims = session.votes.reclaimable(task, candidates)
@@ -76,7 +76,7 @@ def reclaim_for(session: Session, statement: Statement, task: Task) -> None:
         own.discard()
 
 
-def _may_go(session: Session, task: Task, victim: Task) -> bool:
+def _may_be_evicted(session: Session, task: Task, victim: Task) -> bool:
     queue = session.jobs[victim.job].queue
     if victim.status != "Running" or not victim.preemptable or queue == session.jobs[task.job].queue:
         return False

@@ -1,4 +1,4 @@
-"""What of a job is still to be placed, sub-job by sub-job. Volcano: organizeJobWorksheet."""
+"""The tasks of a job that are not placed yet, by sub-job. Volcano: organizeJobWorksheet."""
 
 from __future__ import annotations
 

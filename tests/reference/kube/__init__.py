@@ -1,1 +1,1 @@
-"""kube-scheduler's rules, one a file, over pods as manifests."""
+"""kube-scheduler's rules, one per file, over pods as manifests."""

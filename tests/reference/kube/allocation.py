@@ -17,7 +17,7 @@ def _requested(pod: Pod, pods: list[Pod], name: str, non_zero: bool) -> int:
 
 
 def least(pod: Pod, node: Node, pods: list[Pod]) -> int:
-    """Free part in percent after placing, mean of cpu and memory."""
+    """The free part in percent after the placement, mean of cpu and memory."""
     parts = []
     for name in FIT:
         capacity = int(node.kube_allocatable.get(name))
@@ -37,14 +37,14 @@ def most(pod: Pod, node: Node, pods: list[Pod]) -> int:
     return sum(parts) // len(parts) if parts else 0
 
 
-def asks_for_nothing(pod: Pod) -> bool:
-    """Balanced allocation has nothing to say about this pod."""
+def requests_nothing(pod: Pod) -> bool:
+    """Whether balanced allocation has no score for this pod."""
     own = kube_request(pod, non_zero=False)
     return all(own.get(name) == 0 for name in BALANCED)
 
 
 def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
-    """50 + (50 + with − without) / 2, by how evenly the node is used with and without the pod."""
+    """50 + (50 + with − without) / 2, from the balance of the node with and without the pod."""
     return 50 + (50 + _evenness(pod, node, [pod, *pods]) - _evenness(pod, node, pods)) // 2
 
 

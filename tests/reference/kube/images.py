@@ -19,7 +19,7 @@ def score(pod: Pod, node: Node, nodes: dict[str, Node]) -> int:
         image = _tagged(container.get("image") or "")
         if image not in _images(node):
             continue
-        # The cache noted this when the node came: the nodes that had it by then, and its size on the first of them.
+        # As recorded when the node was added: the nodes that had the image then, and its size on the first of them.
         by_then = []
         for other in nodes.values():
             if image in _images(other):

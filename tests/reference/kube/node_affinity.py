@@ -24,7 +24,7 @@ def required_matches(pod: Pod, node: Node) -> bool:
 
 
 def names_contradict(pod: Pod) -> bool:
-    """Every term demands names, and no name is left: PreFilter refuses before any node is looked at."""
+    """Whether every term requires names, and no name is left: PreFilter rejects before any node is filtered."""
     required = _affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution")
     terms = (required or {}).get("nodeSelectorTerms") or []
     if not terms:
@@ -40,7 +40,7 @@ def names_contradict(pod: Pod) -> bool:
 
 
 def preferred_score(pod: Pod, node: Node) -> int | None:
-    """Sum of the weights of matching terms; None: nothing is preferred."""
+    """The sum of the weights of matching terms; None: there are no preferences."""
     terms = _affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or []
     if not terms:
         return None
@@ -55,7 +55,7 @@ def _term_matches(term: dict[str, Any], node: Node) -> bool:
         return False
     for f in fields:
         if len(f.get("values") or []) != 1 or f["operator"] not in ("In", "NotIn"):
-            return False  # kube-scheduler cannot read such a term
+            return False  # such a term is invalid for kube-scheduler
         if not _holds(f, {"metadata.name": node.name}):
             return False
     return True

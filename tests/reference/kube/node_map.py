@@ -1,7 +1,7 @@
-"""kube-scheduler's view of the nodes, as a session has it: the pods on every node.
+"""kube-scheduler's view of the nodes in a session: the pods on every node.
 
 Volcano: NodeMap. Only the predicates plugin's event handlers change it after the session was opened. The lists of
-nodes that have pods with (anti-)affinity are made at open and never again.
+nodes with pods that have (anti-)affinity are built at the opening and never again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NodeMap:
         self.services = cluster.of("Service")
         self.owners = [*cluster.of("ReplicaSet"), *cluster.of("StatefulSet"), *cluster.of("ReplicationController")]
         self.ports: dict[str, set[HostPort]] = {}
-        """A set: of two pods with the same port, the first that goes frees it."""
+        """A set: of two pods with the same port, the first one that ends frees it."""
         for name, pods in self.pods.items():
             self.ports[name] = {port for pod in pods for port in host_ports(pod)}
 
@@ -35,7 +35,7 @@ class NodeMap:
         self.ports[node].update(host_ports(pod))
 
     def remove(self, node: str, pod: Pod) -> None:
-        """Once, if it is there at all: a plugin that is named twice adds it twice."""
+        """Remove one occurrence: a plugin that is listed twice adds it twice."""
         uid = pod["metadata"]["uid"]
         pods = self.pods[node]
         there = next((i for i, p in enumerate(pods) if p["metadata"]["uid"] == uid), None)

@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 class AffinityState:
-    """What PreFilter counts, over all nodes."""
+    """The counts of PreFilter, over all nodes."""
 
     def __init__(self, pod: Pod, node_map: NodeMap) -> None:
         self.pod = pod
@@ -21,11 +21,11 @@ class AffinityState:
         self.affinity = required_affinity(pod)
         self.anti_affinity = required_anti_affinity(pod)
         self.kept_off: Counter[Pair] = Counter()
-        """Pods there that do not want this one near."""
+        """Existing pods whose anti-affinity rejects this pod."""
         self.wanted: Counter[Pair] = Counter()
-        """Pods there that match all of this one's affinity terms."""
+        """Existing pods that match all of this pod's affinity terms."""
         self.unwanted: Counter[Pair] = Counter()
-        """Pods there that this one does not want near."""
+        """Existing pods that this pod's anti-affinity rejects."""
         for name in node_map.have_required_anti_affinity:
             for other in node_map.pods[name]:
                 for term in required_anti_affinity(other):
@@ -46,10 +46,10 @@ class AffinityState:
             counter[key, node.labels[key]] += 1
 
     def allows(self, node: Node) -> bool:
-        return self.affinity_holds(node) and self._anti_affinity_holds(node) and not self._is_kept_off(node)
+        return self.affinity_holds(node) and self._anti_affinity_holds(node) and not self._is_repelled(node)
 
-    def refusal(self, node: Node) -> str:
-        """Whose anti-affinity is in the way."""
+    def rejection(self, node: Node) -> str:
+        """The message for the anti-affinity that rejects."""
         if not self._anti_affinity_holds(node):
             return "node(s) didn't match pod anti-affinity rules"
         return "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -64,9 +64,9 @@ class AffinityState:
                 found_all = False
         if found_all:
             return True
-        # The first of pods that want to be near their like must be let in somewhere.
-        nobody = sum(self.wanted.values()) == 0
-        return nobody and all(term_matches(t, self.pod, self.pod, self.namespaces) for t in self.affinity)
+        # The first of several pods with affinity to each other must be placed somewhere.
+        no_match = sum(self.wanted.values()) == 0
+        return no_match and all(term_matches(t, self.pod, self.pod, self.namespaces) for t in self.affinity)
 
     def _anti_affinity_holds(self, node: Node) -> bool:
         for term in self.anti_affinity:
@@ -75,12 +75,12 @@ class AffinityState:
                 return False
         return True
 
-    def _is_kept_off(self, node: Node) -> bool:
+    def _is_repelled(self, node: Node) -> bool:
         return any(self.kept_off[pair] > 0 for pair in node.labels.items())
 
 
 def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | None:
-    """Preferred terms in both directions, normalised; None: no term anywhere says anything."""
+    """Preferred terms in both directions, normalised; None: there are no preferred terms."""
     mine_matter = bool(preferred(pod, "podAffinity") or preferred(pod, "podAntiAffinity"))
     weights: dict[str, Counter[str]] = {}
     for name in node_map.nodes if mine_matter else node_map.have_affinity:

@@ -1,4 +1,4 @@
-"""Label selectors, and which pods a term of (anti-)affinity means."""
+"""Label selectors, and the pods that a term of (anti-)affinity selects."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _holds(expression: dict[str, Any], labels: Labels) -> bool:
 def term_matches(
     term: dict[str, Any], owner: Pod, pod: Pod, namespaces: dict[str, Labels], incoming: bool = True
 ) -> bool:
-    """Whether `pod` is meant by an affinity term of `owner`.
+    """Whether an affinity term of `owner` selects `pod`.
 
-    If `owner` is the pod that looks for a place, a selector of namespaces finds only those of which there is an object.
+    If `owner` is the pod to place, a namespace selector selects only namespaces with a Namespace object.
     """
     named = term.get("namespaces") or []
     by_labels = term.get("namespaceSelector")

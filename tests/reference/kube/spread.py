@@ -17,7 +17,7 @@ IGNORED = -1
 
 
 def _count(pods: list[Pod], selectors: list[dict[str, Any] | None], namespace: str) -> int:
-    """Pods of the namespace that match and are not being deleted; of a selector that matches everything, none."""
+    """Matching pods of the namespace that are not being deleted; 0 for a selector that matches everything."""
     count = 0
     if all(s is not None and not (s.get("matchLabels") or s.get("matchExpressions")) for s in selectors):
         return 0
@@ -36,7 +36,7 @@ def _included(constraint: dict[str, Any], pod: Pod, node: Node) -> bool:
 
 
 def _selector(constraint: dict[str, Any], pod: Pod) -> dict[str, Any] | None:
-    """The constraint's, and the same labels as the pod's by `matchLabelKeys`."""
+    """The constraint's selector, with the pod's values of `matchLabelKeys`."""
     selector, labels = constraint.get("labelSelector"), labels_of(pod)
     if selector is None:
         return None
@@ -51,7 +51,7 @@ def _own(pod: Pod, when: str) -> list[dict[str, Any]]:
 
 
 class SpreadState:
-    """What PreFilter counts for the constraints that must hold."""
+    """The counts of PreFilter for the hard constraints."""
 
     def __init__(self, pod: Pod, node_map: NodeMap) -> None:
         self.pod = pod
@@ -68,7 +68,7 @@ class SpreadState:
                     counts[value] = counts.get(value, 0) + more
 
     def verdict(self, node: Node) -> str:
-        """Empty: allowed; else `no domain` or `too many`, by the first constraint that says so."""
+        """Empty: accepted; else `no domain` or `too many`, from the first constraint that rejects."""
         for c, counts in zip(self.constraints, self.counts, strict=True):
             key = c["topologyKey"]
             if key not in node.labels:
@@ -108,7 +108,7 @@ def default_selectors(pod: Pod, node_map: NodeMap) -> list[dict[str, Any]]:
 
 
 def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | None:
-    """How little the wish to spread is hurt, normalised; None: there is no such wish."""
+    """Scores of the soft constraints, normalised; None: there are none."""
     constraints: list[tuple[dict[str, Any], list[dict[str, Any] | None]]] = []
     is_default = not pod["spec"].get("topologySpreadConstraints")
     if is_default:
@@ -133,7 +133,7 @@ def scores(pod: Pod, candidates: list[Node], node_map: NodeMap) -> list[int] | N
         if key == HOSTNAME:
             domains = len(scored)
         else:
-            # By default, candidates without the key are scored too, and are a domain together.
+            # By default, candidates without the key are scored too, and form one domain.
             for node in scored:
                 per_value[node.labels.get(key, "")] = 0
             domains = len(per_value)

@@ -1,4 +1,4 @@
-"""Plugins by name: functions of a session and the plugin's arguments, which register what they have to say."""
+"""Plugins by name: functions of a session and the plugin's arguments, which register callbacks."""
 
 from tests.reference.plugins.binpack import binpack
 from tests.reference.plugins.capacity import capacity

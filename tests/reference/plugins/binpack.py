@@ -1,4 +1,4 @@
-"""Fill nodes that are in use."""
+"""binpack: prefers nodes that are in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues have what they deserve by their own numbers, flat or in a tree below `root`."""
+"""capacity: queues deserve the amounts of their specs, flat or in a tree below `root`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_INT = float(2**63 - 1)
 
 
 class Attributes:
-    """What capacity knows of a queue."""
+    """capacity's values of a queue."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -39,7 +39,7 @@ class Attributes:
     def update_share(self) -> None:
         self.share = 1.0 if self.deserved.is_empty() else dominant_share(self.allocated, self.deserved)
 
-    def upwards(self) -> list[Attributes]:
+    def with_ancestors(self) -> list[Attributes]:
         """The queue and its ancestors."""
         return [self, *reversed(self.ancestors)]
 
@@ -49,7 +49,7 @@ class Attributes:
 
 
 class Broken(Exception):
-    """The hierarchy cannot be used."""
+    """The hierarchy is invalid."""
 
 
 def capacity(session: Session, arguments: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Capacity:
             if self.of[job.queue].children:
                 raise Broken("a job in a queue that has children")
         for job in self.session.jobs.values():
-            self.add_job(job, self.of[job.queue].upwards())
+            self.add_job(job, self.of[job.queue].with_ancestors())
         root = self.of[ROOT]
         if root.capability.is_empty():
             root.capability = Resource(INFINITE, INFINITE, dict.fromkeys(self.session.total.scalars or {}, MAX_INT))
@@ -169,7 +169,7 @@ class Capacity:
             if job.min_resources is not None:
                 runs = job.phase == "Running" and job.allocated_task_num() >= job.min_available
                 if job.phase == "Inqueue" or runs:
-                    a.inqueue.add(job.deduct_gated(job.still_to_come()))
+                    a.inqueue.add(job.deduct_gated(job.unallocated_minimum()))
             a.elastic.add(job.elastic())
 
     # --- orders
@@ -206,22 +206,22 @@ class Capacity:
         a, b = self.common_level(self.of[left.name], mine), self.common_level(self.of[right.name], mine)
         return b - a
 
-    # --- yes or no
+    # --- callbacks with a boolean result
 
     def _usable(self, queue: Queue) -> bool:
-        """Whether tasks may be put into it at all."""
+        """Whether tasks may be placed in the queue at all."""
         if not self.ready or queue.state != "Open":
             return False
         return not (self.hierarchy and self.of[queue.name].children)
 
     def _levels(self, queue: Queue) -> list[Attributes]:
-        return self.of[queue.name].upwards() if self.hierarchy else [self.of[queue.name]]
+        return self.of[queue.name].with_ancestors() if self.hierarchy else [self.of[queue.name]]
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         return queue.state == "Open" and self.simulated_allocatable(queue, task)
 
     def simulated_allocatable(self, queue: Queue, task: Task) -> bool:
-        """Volcano does not ask here whether the queue is open."""
+        """Volcano does not check here whether the queue is open."""
         if not self.ready or (self.hierarchy and self.of[queue.name].children):
             return False
         for a in self._levels(queue):
@@ -287,20 +287,20 @@ class Capacity:
             if not theirs.guarantee.less_equal(allocated.clone().sub(victim.resreq)):
                 continue
             if not common(victim.resreq, theirs.deserved):
-                if self.spared_by_family(reclaimer, mine, theirs):
+                if self.protected_by_hierarchy(reclaimer, mine, theirs):
                     continue
             elif not exceeds(allocated, theirs.deserved, victim.resreq):
                 continue
             checked = self.checked_ancestors(mine, theirs)
-            if any(self.is_owed(a, left, victim) for a in checked):
+            if any(self.is_entitled(a, left, victim) for a in checked):
                 continue
             for a in [theirs, *checked]:
                 left.setdefault(a.name, a.allocated.clone()).sub(victim.resreq)
             victims.append(victim)
         return victims, PERMIT
 
-    def spared_by_family(self, reclaimer: Task, mine: Attributes, theirs: Attributes) -> bool:
-        """Both are near each other in the tree, and the reclaimer's queue deserves nothing of what it asks for."""
+    def protected_by_hierarchy(self, reclaimer: Task, mine: Attributes, theirs: Attributes) -> bool:
+        """Both are close in the tree, and the reclaimer's queue deserves nothing of the requested resources."""
         if not self.hierarchy or self.level == 0:
             return False
         near = [{a.name for a in q.ancestors[-self.level :]} - {ROOT} for q in (mine, theirs)]
@@ -315,7 +315,7 @@ class Capacity:
                     found.append(a)
         return found
 
-    def is_owed(self, a: Attributes, left: dict[str, Resource], victim: Task) -> bool:
+    def is_entitled(self, a: Attributes, left: dict[str, Resource], victim: Task) -> bool:
         if not common(victim.resreq, a.deserved):
             return False
         return not exceeds(left.get(a.name, a.allocated), a.deserved, victim.resreq)
@@ -350,7 +350,7 @@ class Capacity:
         self._leaf_share(task)
 
     def _leaf_share(self, task: Task) -> None:
-        """Of ancestors the share stays as it was when the session opened."""
+        """The shares of ancestors are those of the session's opening."""
         if moved := self._moved(task):
             moved[0].update_share()
 
@@ -368,7 +368,7 @@ def compare_share(a: Attributes, b: Attributes) -> int:
 
 
 def common(a: Resource, b: Resource, but_pods: bool = False) -> bool:
-    """Whether there is something of one resource in both."""
+    """Whether both have an amount of some resource."""
     return any(b.get(name) >= EPS for name in a.names() if not (but_pods and name == "pods"))
 
 

@@ -1,4 +1,4 @@
-"""Lets pods be for a while after they have started."""
+"""cdp: protects pods for a while after they have started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps system pods from being victims."""
+"""conformance: protects system pods from eviction."""
 
 from __future__ import annotations
 

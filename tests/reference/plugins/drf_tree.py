@@ -16,7 +16,7 @@ WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
 class Step:
-    """One of the tree: of a path, or a job."""
+    """A node of the tree: of a path, or a job."""
 
     def __init__(self, weight: float = 1.0, job: Job | None = None) -> None:
         self.weight = weight
@@ -31,13 +31,13 @@ class Tree:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.held = {job.uid: job.allocated() for job in session.jobs.values()}
-        """What jobs have; changed by events."""
+        """The allocated resources of jobs; changed by events."""
 
     def path(self, queue: Queue) -> list[str]:
         return queue.annotations.get(HIERARCHY, "").split("/")
 
     def grown(self) -> Step:
-        """The tree as it is now, everything counted anew."""
+        """The current tree, with new counts."""
         session = self.session
         root = Step()
         for job in session.jobs.values():

@@ -1,14 +1,14 @@
-"""All members or none."""
+"""gang: a job runs with all of its minimum, or not at all."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.reference.job import Job
+from tests.reference.messages import report_ready, report_unschedulable
 from tests.reference.session import Session
 from tests.reference.sub_job import SubJob
 from tests.reference.task import Task
-from tests.reference.told import tell_lacking, tell_ready
 from tests.reference.votes import PERMIT, REJECT
 
 
@@ -16,7 +16,7 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     def valid(job: Job) -> bool:
         return job.check_task_valid() and job.check_sub_job_valid() and job.valid_task_num() >= job.min_available
 
-    def not_ready_first(left: Job | SubJob, right: Job | SubJob) -> int:
+    def jobs_not_ready_first(left: Job | SubJob, right: Job | SubJob) -> int:
         a, b = left.is_ready(), right.is_ready()
         if a == b:
             return 0
@@ -46,15 +46,15 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
     def close() -> None:
         for job in session.jobs.values():
             if job.tasks and job.is_ready():
-                tell_ready(job)
+                report_ready(job)
             elif job.tasks and not _only_leaving(job):
                 job.unschedulable = True
-                tell_lacking(job)
+                report_unschedulable(job)
 
     votes = session.votes
     votes.register("JobValid", "gang", valid)
-    votes.register("JobOrder", "gang", not_ready_first)
-    votes.register("SubJobOrder", "gang", not_ready_first)
+    votes.register("JobOrder", "gang", jobs_not_ready_first)
+    votes.register("SubJobOrder", "gang", jobs_not_ready_first)
     votes.register("SubJobReady", "gang", lambda job, sub: sub.is_ready())
     votes.register("SubJobPipelined", "gang", sub_job_pipelined)
     votes.register("JobReady", "gang", ready)
@@ -67,7 +67,7 @@ def gang(session: Session, arguments: dict[str, Any]) -> None:
 
 
 def _only_leaving(job: Job) -> bool:
-    """Members are going and nothing waits: no reason to call it unschedulable."""
+    """Whether members terminate and none is pending: the job is not reported as unschedulable."""
     leaving = [t for t in job.with_status("Releasing") if t.node]
     scheduled = job.with_status("Running", "Bound", "Failed", "Succeeded")
     waiting = job.with_status("Pending", "Pipelined")

@@ -1,4 +1,4 @@
-"""Jobs that want to be near together: which HyperNodes they are tried on, and how these and their nodes are rated."""
+"""network-topology-aware: the HyperNodes in which jobs are tried, and the scores of HyperNodes and nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "network-topology-aware"
 
 
 class Sums:
-    """Of the nodes of a HyperNode: what there is, what is used now, what was idle when the session opened."""
+    """The sums over the nodes of a HyperNode: allocatable, used now, idle when the session opened."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.allocatable, self.used = Resource(), Resource()
@@ -102,12 +102,12 @@ class NetworkTopologyAware:
         by_tier: dict[int, list[str]] = {}
         for name in self.tree.below(root):
             tier = self.tree.of[name].tier
-            if tier <= highest and (allocated or self.has_room(name, least, purpose)):
+            if tier <= highest and (allocated or self.has_capacity(name, least, purpose)):
                 by_tier.setdefault(tier, []).append(name)
         groups = [sorted(by_tier[tier]) for tier in sorted(by_tier)]
         return self.capped(groups) if purpose == "evict" else groups
 
-    def has_room(self, name: str, least: Resource, purpose: str) -> bool:
+    def has_capacity(self, name: str, least: Resource, purpose: str) -> bool:
         sums = self.sums[name]
         if purpose == "evict":
             return least.less_equal(sums.allocatable)
@@ -187,7 +187,7 @@ class NetworkTopologyAware:
 
     def normal(self, task: Task, node: Node) -> float:
         score, weights = 0.0, 0.0
-        for tier in range(self.tree.tiers[0], self.tree.tiers[-1] + 1):  # also those of which there is none
+        for tier in range(self.tree.tiers[0], self.tree.tiers[-1] + 1):  # including tiers without HyperNodes
             weight = power(self.fading, tier - 1)
             holding = [h.name for h in self.tree.of_tier(tier) if node.name in h.nodes]
             score += weight * (self.binpack(holding[0], task.resreq) if holding else 1.0)
@@ -196,7 +196,7 @@ class NetworkTopologyAware:
 
 
 def power(base: float, exponent: int) -> float:
-    """By squares, from the last binary digit of the exponent on, as Go does it."""
+    """By squaring, from the last binary digit of the exponent on, as in Go."""
     if exponent < 0:
         return 1.0 / power(base, -exponent)
     result = 1.0

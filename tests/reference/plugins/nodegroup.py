@@ -1,4 +1,4 @@
-"""Queues have their groups of nodes."""
+"""nodegroup: queues have groups of nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Groups:
-    """What a queue says about groups of nodes."""
+    """A queue's groups of nodes."""
 
     def __init__(self, affinity: dict[str, Any] | None, annotation: str | None) -> None:
         towards = (affinity or {}).get("nodeGroupAffinity") or {}
@@ -53,7 +53,7 @@ def nodegroup(session: Session, arguments: dict[str, Any]) -> None:
     hierarchy = session.conf.first_flag("nodegroup", "enableHierarchy")
 
     def affinity_of(queue: Queue) -> dict[str, Any] | None:
-        """Its own, or with a tree that of the nearest ancestor that has one."""
+        """The queue's own affinity, or with a tree that of the nearest ancestor that has one."""
         seen = set()
         at: Queue | None = queue
         while at is not None and at.name not in seen:

@@ -31,11 +31,11 @@ def nodeorder(session: Session, arguments: dict[str, Any]) -> None:
             return 0.0
         score = images.score(task.pod, node, session.nodes)
         if score > 0:
-            session.votes.said.add("nodeorder.imagelocality")
+            session.votes.deciding.add("nodeorder.imagelocality")
         return float(score * weights["imagelocality"])
 
     def scores_of(name: str, task: Task, nodes: list[Node]) -> list[int] | None:
-        """None: the scorer has nothing to say about this pod."""
+        """None: the scorer has no score for this pod."""
         pod = task.pod
         match name:
             case "leastrequested":
@@ -43,7 +43,7 @@ def nodeorder(session: Session, arguments: dict[str, Any]) -> None:
             case "mostrequested":
                 return [allocation.most(pod, n, node_map.pods[n.name]) for n in nodes]
             case "balancedresource":
-                if allocation.asks_for_nothing(pod):
+                if allocation.requests_nothing(pod):
                     return None
                 return [allocation.balanced(pod, n, node_map.pods[n.name]) for n in nodes]
             case "nodeaffinity":
@@ -67,7 +67,7 @@ def nodeorder(session: Session, arguments: dict[str, Any]) -> None:
             if scores is None:
                 continue
             if len(set(scores)) > 1:
-                session.votes.said.add(f"nodeorder.{name}")
+                session.votes.deciding.add(f"nodeorder.{name}")
             for i, score in enumerate(scores):
                 total[i] += score * weight
         return total

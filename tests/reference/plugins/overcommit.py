@@ -1,4 +1,4 @@
-"""Lets in no more than a bit more than the cluster has."""
+"""overcommit: admits jobs up to a multiple of the cluster's capacity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def overcommit(session: Session, arguments: dict[str, Any]) -> None:
         if job.phase == "Inqueue":
             inqueue.add(job.deduct_gated(job.minimum()))
         elif job.phase == "Running" and job.allocated_task_num() >= job.min_available:
-            inqueue.add(job.deduct_gated(job.still_to_come()))
+            inqueue.add(job.deduct_gated(job.unallocated_minimum()))
 
     def enqueueable(job: Job) -> int:
         if job.min_resources is None:

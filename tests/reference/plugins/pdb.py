@@ -1,4 +1,4 @@
-"""Keeps to PodDisruptionBudgets."""
+"""pdb: respects PodDisruptionBudgets."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _REASONS = {
 
 @dataclass
 class Prepared:
-    """What the filters counted before the nodes are looked at."""
+    """The counts of the filters before nodes are filtered."""
 
     affinity: AffinityState
     spread: SpreadState
@@ -39,57 +39,57 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
     node_map = session.node_map
     prepared: dict[str, Prepared] = {}
 
-    def say(rule: str) -> None:
-        session.votes.said.add(f"predicates.{rule}")
+    def record(rule: str) -> None:
+        session.votes.deciding.add(f"predicates.{rule}")
 
     def pre_predicate(task: Task) -> None:
         prepared[task.uid] = Prepared(AffinityState(task.pod, node_map), SpreadState(task.pod, node_map))
         if on("NodeAffinity") and node_affinity.names_contradict(task.pod):
-            say("NodeAffinity")
+            record("NodeAffinity")
             raise PredicateError("plugin NodeAffinity pre-predicates failed pod affinity terms conflict")
 
     def predicate(task: Task, node: Node) -> None:
         if task.uid in prepared:
-            judge(task, node)
+            evaluate(task, node)
             return
-        # An earlier nomination is looked at before anything has been counted, which Volcano takes for an error.
+        # An earlier nomination is checked before anything is counted, which Volcano treats as an error.
         pre_predicate(task)
-        judge(task, node)
+        evaluate(task, node)
         del prepared[task.uid]
         session.rarities.add("not-prepared")
         raise PredicateError("nothing has been counted")
 
-    def judge(task: Task, node: Node) -> None:
-        """What evictions may cure is gathered, what they cannot ends it."""
+    def evaluate(task: Task, node: Node) -> None:
+        """Rejections that evictions can resolve are collected, any other one ends the evaluation."""
         pod = task.pod
         there = node_map.pods[node.name]
         counted = prepared[task.uid]
         gathered: list[str] = []
 
-        def refuse(rule: str, reason: str = "") -> None:
-            say(rule)
+        def reject(rule: str, reason: str = "") -> None:
+            record(rule)
             raise PredicateError(*gathered, reason or _REASONS[rule], unresolvable=True)
 
         def gather(rule: str, reason: str = "") -> None:
-            say(rule)
+            record(rule)
             gathered.append(reason or _REASONS[rule])
 
         if node.allocatable.max_tasks <= len(there):
             gather("PodNumber")
         if not taints.unschedulable_is_tolerated(pod, node):
-            refuse("NodeUnschedulable")
+            reject("NodeUnschedulable")
         if on("NodeAffinity") and not node_affinity.required_matches(pod, node):
-            refuse("NodeAffinity")
+            reject("NodeAffinity")
         if on("TaintToleration") and not taints.taints_are_tolerated(pod, node):
-            refuse("TaintToleration")
+            reject("TaintToleration")
         if on("NodePorts") and not ports.ports_are_free(pod, node_map.ports[node.name]):
             gather("NodePorts")
         if on("PodAffinity") and not counted.affinity.affinity_holds(node):
-            refuse("PodAffinity", "node(s) didn't match pod affinity rules")
+            reject("PodAffinity", "node(s) didn't match pod affinity rules")
         if on("PodAffinity") and not counted.affinity.allows(node):
-            gather("PodAffinity", counted.affinity.refusal(node))
+            gather("PodAffinity", counted.affinity.rejection(node))
         if on("PodTopologySpread") and counted.spread.verdict(node) == "no domain":
-            refuse("PodTopologySpread", f"{_REASONS['PodTopologySpread']} (missing required label)")
+            reject("PodTopologySpread", f"{_REASONS['PodTopologySpread']} (missing required label)")
         if on("PodTopologySpread") and counted.spread.verdict(node) == "too many":
             gather("PodTopologySpread")
         if gathered:

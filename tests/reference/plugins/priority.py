@@ -1,4 +1,4 @@
-"""Higher priority first."""
+"""priority: higher priority first."""
 
 from __future__ import annotations
 

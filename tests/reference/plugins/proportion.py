@@ -1,4 +1,4 @@
-"""Queues share the cluster by weight."""
+"""proportion: queues share the cluster by weight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.reference.votes import PERMIT, REJECT
 
 
 class Attributes:
-    """What proportion knows of a queue that has jobs."""
+    """proportion's values of a queue with jobs."""
 
     def __init__(self, queue: Queue, total: Resource, guarantees: Resource) -> None:
         self.queue = queue
@@ -61,9 +61,9 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
         return a.deserved.less_equal(a.allocated)
 
     def allocatable(queue: Queue, task: Task) -> bool:
-        return queue.state == "Open" and has_room(queue, task)
+        return queue.state == "Open" and has_capacity(queue, task)
 
-    def has_room(queue: Queue, task: Task) -> bool:
+    def has_capacity(queue: Queue, task: Task) -> bool:
         a = attributes[queue.name]
         return a.allocated.clone().add(task.resreq).less_equal_requested(a.deserved, task.resreq)
 
@@ -110,7 +110,7 @@ def proportion(session: Session, arguments: dict[str, Any]) -> None:
     votes.register("QueueOrder", "proportion", queue_order)
     votes.register("Overused", "proportion", overused)
     votes.register("Allocatable", "proportion", allocatable)
-    votes.register("SimulateAllocatable", "proportion", has_room)
+    votes.register("SimulateAllocatable", "proportion", has_capacity)
     votes.register("Preemptive", "proportion", preemptive)
     votes.register("Reclaimable", "proportion", reclaimable)
     votes.register("JobEnqueueable", "proportion", enqueueable)
@@ -136,9 +136,9 @@ def _attributes(session: Session) -> dict[str, Attributes]:
         if job.min_resources is not None:
             runs = job.phase == "Running" and job.allocated_task_num() >= job.min_available
             if job.phase == "Inqueue" or runs:
-                a.inqueue.add(job.deduct_gated(job.still_to_come()))
+                a.inqueue.add(job.deduct_gated(job.unallocated_minimum()))
         a.elastic.add(job.elastic())
-    return dict(sorted(found.items()))  # Volcano has no order; sums are rounded by it
+    return dict(sorted(found.items()))  # Volcano has no order; the rounding of sums depends on it
 
 
 def _water_filling(attributes: list[Attributes], total: Resource) -> None:

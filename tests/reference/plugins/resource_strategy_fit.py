@@ -1,4 +1,4 @@
-"""Fill nodes with one resource, spread over them with another."""
+"""resource-strategy-fit: packs nodes by some resources, spreads by others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
         return configured[longest] if longest else None
 
     def of_pod(task: Task) -> dict[str, Strategy] | None:
-        """What the pod wants for itself; None if it says nothing."""
+        """The pod's own strategy; None if it sets none."""
         annotations = task.pod["metadata"].get("annotations") or {}
         if TYPE not in annotations:
             return None
@@ -67,7 +67,7 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
             sum_of_weights += w
         return score / sum_of_weights * (100 * weight) if sum_of_weights > 0 else 0.0
 
-    def spare_scarce(task: Task, node: Node) -> float:
+    def keep_scarce_resources(task: Task, node: Node) -> float:
         sra_weight = sra.get("weight", 0)
         if not sra.get("enable") or sra_weight <= 0:
             return 0.0
@@ -83,7 +83,7 @@ def resource_strategy_fit(session: Session, arguments: dict[str, Any]) -> None:
         return (1 - there / total) * (100 * sra_weight) if total else 0.0
 
     def node_order(task: Task, node: Node) -> float:
-        return fit(task, node) + spare_scarce(task, node)
+        return fit(task, node) + keep_scarce_resources(task, node)
 
     def predicate(task: Task, node: Node) -> None:
         names = listed(proportional)

@@ -1,4 +1,4 @@
-"""Lets in no more than the quotas of a namespace have room for."""
+"""resourcequota: admits jobs within the ResourceQuotas of their namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets in, and counts as served, those that have waited for too long."""
+"""sla: admits jobs, and treats them as pipelined, after their waiting time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sla(session: Session, arguments: dict[str, Any]) -> None:
         wait = waiting_time(job)
         if wait is None or session.now - job.created < wait:
             return ABSTAIN
-        session.votes.said.add("sla")
+        session.votes.deciding.add("sla")
         return PERMIT
 
     session.votes.register("JobOrder", "sla", due_first)

@@ -1,4 +1,4 @@
-"""Roles of a job that want to be together, or apart."""
+"""task-topology: affinity and anti-affinity between the roles of a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDER = "volcano.sh/task-topology-task-order"
 
 
 class Unknown(Exception):
-    """An annotation names a role that the job does not have, or one twice."""
+    """An annotation contains an unknown role, or a role twice."""
 
 
 class Bucket:
@@ -27,9 +27,9 @@ class Bucket:
         self.index = index
         self.roles: Counter[str] = Counter()
         self.tasks: dict[str, Task] = {}
-        """Those that have no place yet."""
+        """The tasks that are not placed yet."""
         self.request = Resource()
-        """The sum over these, at first."""
+        """The sum of their requests at the start."""
         self.bound = 0
         self.on_node: Counter[str] = Counter()
 
@@ -55,7 +55,7 @@ class Manager:
         self.buckets: list[Bucket] = []
         self.of: dict[str, Bucket] = {}
         self.roles_on: dict[str, Counter[str]] = {}
-        """Those that were given a place in this session."""
+        """The tasks that were placed in this session."""
         self.build(list(job.tasks.values()))
         self.largest = max((len(b.tasks) + b.bound for b in self.buckets), default=0)
 
@@ -66,7 +66,7 @@ class Manager:
         return found
 
     def checked(self, group: list[str]) -> list[str]:
-        """What stands between two commas may be nothing; it is a role that nobody has."""
+        """An empty text between two commas is a role that does not exist."""
         named = [role for role in group if role]
         if len(set(named)) < len(named) or not set(named) <= self.known:
             raise Unknown(group)
@@ -115,12 +115,12 @@ class Manager:
             if best is None:
                 best = bucket
                 continue
-            more = self.liking(task, bucket.roles) - self.liking(task, best.roles)
+            more = self.affinity_of(task, bucket.roles) - self.affinity_of(task, best.roles)
             if more > 0 or (more == 0 and bucket.amount() < best.amount()):
                 best = bucket
-        return best if best is not None and self.liking(task, best.roles) >= 0 else None
+        return best if best is not None and self.affinity_of(task, best.roles) >= 0 else None
 
-    def liking(self, task: Task, others: Counter[str], only_dislike: bool = False) -> int:
+    def affinity_of(self, task: Task, others: Counter[str], only_dislike: bool = False) -> int:
         value = 0
         for role, count in others.items():
             pair = frozenset((role, role_of(task)))
@@ -136,7 +136,7 @@ class Manager:
         if bucket is None or less_partly(room, task.resreq):
             return 0.0
         score = bucket.on_node[node.name] + len(bucket.tasks)
-        score += min(0, self.liking(task, self.roles_on.get(node.name, Counter()), only_dislike=True))
+        score += min(0, self.affinity_of(task, self.roles_on.get(node.name, Counter()), only_dislike=True))
         left = bucket.request.clone()
         for other in bucket.tasks.values():
             if left.less_equal(room):
@@ -147,7 +147,7 @@ class Manager:
         return float(score)
 
     def place(self, task: Task) -> None:
-        """Volcano never takes this back, so that it may happen to a task several times."""
+        """Volcano never undoes this, so that it may happen to a task several times."""
         self.roles_on.setdefault(task.node, Counter())[role_of(task)] += 1
         bucket = self.of.get(task.uid)
         if bucket is not None:

@@ -1,4 +1,4 @@
-"""Nodes that are lent at certain hours."""
+"""tdm: nodes of revocable zones, which pods may use at certain hours."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
             raise ScoreError
         return 100.0 if task.revocable_zone else 0.0
 
-    def few_of_each(tasks: list[Task]) -> list[Task]:
+    def limited_per_job(tasks: list[Task]) -> list[Task]:
         by_job: dict[str, list[Task]] = {}
         for task in tasks:
             by_job.setdefault(task.job, []).append(task)
@@ -61,11 +61,11 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
     def preemptable(preemptor: Task, candidates: list[Task]) -> tuple[list[Task] | None, int]:
         if preemptor.preemptable or preemptor.revocable_zone:
             return None, REJECT
-        may_go = []
+        may_be_evicted = []
         for task in candidates:
             if task.preemptable and task.status == "Running" and not zone(session.nodes[task.node]):
-                may_go.append(task)
-        return few_of_each(may_go), PERMIT
+                may_be_evicted.append(task)
+        return limited_per_job(may_be_evicted), PERMIT
 
     def victim_tasks(tasks: list[Task]) -> list[Task]:
         last = session.memory.get("tdm")
@@ -76,11 +76,11 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
         for name in hours:
             if active(name):
                 continue
-            may_go = []
+            may_be_evicted = []
             for node in session.nodes.values():
                 if zone(node) == name:
-                    may_go += [t for t in session.on_node(node) if t.preemptable and t.status == "Running"]
-            found += few_of_each(may_go)
+                    may_be_evicted += [t for t in session.on_node(node) if t.preemptable and t.status == "Running"]
+            found += limited_per_job(may_be_evicted)
         return found
 
     def preemptable_last(left: Job, right: Job) -> int:
@@ -100,7 +100,7 @@ def tdm(session: Session, arguments: dict[str, Any]) -> None:
 
 
 def times_of(text: str) -> tuple[int, int, int, int] | None:
-    """Hours and minutes of `HH:MM-HH:MM`; None if they cannot be read."""
+    """Hours and minutes of `HH:MM-HH:MM`; None if they are invalid."""
     found = re.fullmatch(r"(\d\d?):(\d\d)-(\d\d?):(\d\d)", text)
     if found is None:
         return None
@@ -136,7 +136,7 @@ def most_victims(job: Job) -> int:
 
 
 def count(text: str, total: int) -> int:
-    """A number or a percentage; what is neither counts 0."""
+    """A number or a percentage; invalid text counts as 0."""
     if not re.fullmatch(r"[+-]?[0-9]+%?", text):
         return 0
     if text.endswith("%"):
