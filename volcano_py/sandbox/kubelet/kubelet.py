@@ -69,7 +69,9 @@ class Kubelets:
         """Start with the existing nodes and pods."""
         self.addresses = max(map(address_number, self.cluster.pod_addresses()), default=0)
         self.cluster.watch_nodes(lambda type_, entry: self._enqueue(self._node_event, type_, entry, self.started))
-        self.cluster.watch_pods(lambda type_, entry: self._enqueue(self._pod_event, type_, entry), self._wants)
+        self.cluster.watch_pods(
+            lambda type_, entry: self._enqueue(self._pod_event, type_, entry), self._concerns_kubelet
+        )
         self.started = True
         if self.leases:
             self._lease_task = asyncio.create_task(self._renew_leases())
@@ -83,7 +85,7 @@ class Kubelets:
             pod.cancel()
         self.clock.stop()
 
-    def _wants(self, event: Any) -> bool:
+    def _concerns_kubelet(self, event: Any) -> bool:
         """A fast test for pod events that a kubelet must handle: new pods, terminating or deleted ones."""
         entry = event.entry
         known = self.table.pods.get((entry.namespace, entry.name))

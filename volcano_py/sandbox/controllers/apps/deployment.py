@@ -118,7 +118,7 @@ class Deployments:
             raise
         name = rollout.name(new)
         if replicas:
-            await self._tell_size(deployment, name, 0, replicas)
+            await self._report_size(deployment, name, 0, replicas)
         rows = (deployment.get("status") or {}).get("conditions") or []
         if (
             deployment["spec"].get("progressDeadlineSeconds", deployment_status.NO_DEADLINE)
@@ -168,9 +168,9 @@ class Deployments:
         await self.client.update(SETS, _key(row), change, uid=row["metadata"]["uid"])
         change(row)
         if before != replicas:
-            await self._tell_size(deployment, rollout.name(row), before, replicas)
+            await self._report_size(deployment, rollout.name(row), before, replicas)
 
-    async def _tell_size(self, deployment: Object, name: str, before: int, after: int) -> None:
+    async def _report_size(self, deployment: Object, name: str, before: int, after: int) -> None:
         word = "up" if after > before else "down"
         text = f"Scaled {word} replica set {name} from {before} to {after}"
         await self.client.event(deployment, "Normal", "ScalingReplicaSet", text)

@@ -100,7 +100,7 @@ class Jobs:
         status = status_of(job, seen, end, now)
         before = {row["type"] for row in (job.get("status") or {}).get("conditions") or () if row["status"] == "True"}
         await self.client.set_status(COLLECTION, job, status)
-        await self._tell(job, status, before)
+        await self._report(job, status, before)
         await self._release(seen.release)
         if failure is not None:
             raise failure
@@ -125,7 +125,7 @@ class Jobs:
                     if error.code not in (404, 409):
                         raise
 
-    async def _tell(self, job: Object, status: Object, before: set[str]) -> None:
+    async def _report(self, job: Object, status: Object, before: set[str]) -> None:
         for row in status.get("conditions") or ():
             if row["status"] != "True" or row["type"] in before:
                 continue

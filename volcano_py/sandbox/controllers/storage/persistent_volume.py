@@ -153,7 +153,7 @@ class PersistentVolumes:
         if volume is not None:
             return volume
         if storage_class is None:
-            await self._tell_missing(claim)
+            await self._report_unbound(claim)
             return None
         if storage_class["provisioner"] == match.NO_PROVISIONER:
             text = "no persistent volumes available for this claim, and its class provisions none"
@@ -164,7 +164,7 @@ class PersistentVolumes:
         await self.client.event(claim, "Normal", "ProvisioningSucceeded", text)
         return made
 
-    async def _tell_missing(self, claim: Object) -> None:
+    async def _report_unbound(self, claim: Object) -> None:
         name = claim["spec"].get("storageClassName")
         if name:
             text = f'storageclass.storage.k8s.io "{name}" not found'

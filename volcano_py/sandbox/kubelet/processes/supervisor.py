@@ -177,14 +177,14 @@ class Supervisor:
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             if log is not None:
                 log.close()
-            _tell("failed", command["id"], message=_why(error, command))
+            _report("failed", command["id"], message=_why(error, command))
             return
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
         run = Run(command["id"], process, log)
         self.runs[run.id] = self.by_pid[process.pid] = run
         self.selector.register(process.stdout, selectors.EVENT_READ, run)
-        _tell("started", run.id, pid=process.pid)
+        _report("started", run.id, pid=process.pid)
 
     def _reap(self) -> None:
         while True:
@@ -214,7 +214,7 @@ class Supervisor:
         stdout.close()
         if run.log is not None:
             run.log.close()
-        _tell("ended", run.id, code=code if code >= 0 else 128 - code)
+        _report("ended", run.id, code=code if code >= 0 else 128 - code)
 
 
 def _kill_strays(id_: str) -> None:
@@ -278,7 +278,7 @@ def _why(error: Exception, command: dict[str, Any]) -> str:
     return f'exec: "{program}": {text.lower()}'
 
 
-def _tell(event: str, id_: str, **more: Any) -> None:
+def _report(event: str, id_: str, **more: Any) -> None:
     line = json.dumps({"event": event, "id": id_, **more}).encode() + b"\n"
     while line:
         line = line[os.write(1, line) :]
