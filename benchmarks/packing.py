@@ -2,7 +2,7 @@
 
 `python -m benchmarks packing --nodes FILE --pods FILE`: CSV files with the columns cpu_milli, memory_mib, gpu (nodes)
 and cpu_milli, memory_mib, num_gpu, gpu_milli (pods), as in the openb trace. Pods are drawn from the trace with a fixed
-seed and stay for ever; a GPU is 1,000 parts, and a node's GPUs are one pool.
+seed and stay forever; a GPU is 1,000 parts, and a node's GPUs are one pool.
 """
 
 from __future__ import annotations

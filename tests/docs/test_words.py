@@ -15,7 +15,15 @@ QUOTED = {
     "docs/deviations.md": "a job that fits only across domains waits, and says why",
 }
 """Texts of kube-scheduler and names of scenarios that contain such a word, by file."""
-FOLDERS = {"volcano_py": "*.py", "docs": "*.md", "examples": "*.*", "charts": "*.*", "benchmarks": "*.py"}
+FOLDERS = {
+    "volcano_py": "*.py",
+    "docs": "*.md",
+    "examples": "*.*",
+    "charts": "*.*",
+    "benchmarks": "*.py",
+    "tests/reference": "*.py",
+    "tests/scheduler": "*.py",
+}
 
 
 def words() -> list[str]:

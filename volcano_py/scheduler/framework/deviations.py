@@ -41,12 +41,10 @@ class Deviations:
         "queues are admitted by weight, and an admitted job counts as demand before its pods exist"
     )
     protections_hold: bool = _on(
-        "a pod that conformance, pdb, cdp or gang protects is no victim, whichever tier answers"
+        "a pod that conformance, pdb, cdp or gang protects is not a victim, whichever tier decides"
     )
-    sure_evictions: bool = _on("no pod is evicted for a pod that the node would reject all the same")
-    fewest_victims: bool = _on(
-        "of the nodes that evictions could free, the one with the fewest victims; none is evicted without need"
-    )
+    sure_evictions: bool = _on("no pod is evicted for a pod that the node would still reject")
+    fewest_victims: bool = _on("pods are evicted on the node with the fewest victims; none is evicted without need")
     whole_gangs: bool = _on(
         "a gang that would fall below its minimum is evicted as a whole, on all nodes, or not at all"
     )
@@ -56,18 +54,16 @@ class Deviations:
     )
     shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
     pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
-    scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed where several nodes take it")
+    scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed even if several nodes accept it")
     read_write_once_pod: bool = _on("a ReadWriteOncePod claim is used by one pod at a time")
-    rank_holds: bool = _on(
-        "no job takes from one of higher priority, nor from a queue within its share, nor without any reason"
-    )
-    kept_nominations: bool = _on("capacity freed for a pod is kept for it, so that its victims do not take it back")
+    rank_holds: bool = _on("no job evicts pods of higher priority, of a queue within its share, or without any reason")
+    kept_nominations: bool = _on("capacity freed for a pod is kept for it, so that its victims cannot use it again")
     stale_nominations: bool = _on("a nomination that was not used does not stop the pod from preempting elsewhere")
     heal_gangs: bool = _on(
         "a gang that has lost members and finds no capacity for them releases its capacity after a while"
     )
     reclaim_admits: bool = _on(
-        "a job that its queue is entitled to is admitted although the cluster is full: reclaim makes room"
+        "a job that its queue is entitled to is admitted although the cluster is full: reclaim evicts pods for it"
     )
     idle_not_overused: bool = _on("a queue that holds nothing is never overused")
     capability_first: bool = _on("a queue gets nothing above its capability, even if its guarantee is larger")
@@ -76,29 +72,29 @@ class Deviations:
     )
     partial_hierarchy: bool = _on("a queue with an invalid parent is placed below root and blocks no other queue")
     whole_best_effort: bool = _on("a gang is bound only if the best-effort members that it needs fit as well")
-    partial_topology: bool = _on("an invalid HyperNode is left out alone, instead of every job with a topology")
+    partial_topology: bool = _on("only an invalid HyperNode is left out; Volcano schedules no job with a topology")
     topology_from_pods: bool = _on(
         "the place of a job in the network is derived from its pods, not remembered from its allocation"
     )
     explain_topology: bool = _on("a job for which no HyperNode is large enough states that; Volcano writes nothing")
     exact_devices: bool = _on(
-        "the cards of a placement that is undone are free at once, each pod counts once, and no MIG instance is given "
-        "to two pods"
+        "the cards of a placement that is undone are free at once, each pod counts once, and no MIG instance is "
+        "assigned to two pods"
     )
-    healthy_devices: bool = _on("a vGPU that its node announces as unhealthy is given to no pod")
+    healthy_devices: bool = _on("a vGPU that its node reports as unhealthy is assigned to no pod")
     exact_cpus: bool = _on(
-        "CPUs are chosen as kubelet chooses them, and are taken by pods that hold them, not by pods that are gone"
+        "CPUs are chosen as kubelet chooses them, and are in use by pods that hold them, not by deleted pods"
     )
     extender_fails_closed: bool = _on("a job is not ready while an extender that may not be ignored fails")
     careful_rescheduling: bool = _on(
         "rescheduling evicts only pods that less busy nodes have capacity for, and only by measurements that are fresh"
     )
-    own_verdict: bool = _on("each pod is evaluated by itself, not by why other pods of its role were rejected")
+    own_verdict: bool = _on("each pod is evaluated separately, whatever pods of its role were rejected for")
     image_spread_now: bool = _on(
-        "an image counts by the nodes that have it now, not by those known when a node was added"
+        "an image counts by the nodes that have it now, not by those that existed when a node was added"
     )
     usable_capacity: bool = _on(
-        "queues and jobs divide what pods of this scheduler can use, without what other schedulers' pods hold and "
+        "queues and jobs divide what pods of this scheduler can use, without what pods of other schedulers hold and "
         "nodes that no pod tolerates; Volcano divides the whole cluster"
     )
     whole_gang_reclaim: bool = _on(
@@ -107,7 +103,7 @@ class Deviations:
     narrow_domains_first: bool = _on(
         "gangpreempt and gangreclaim try the narrowest domains of the network first; Volcano tries the widest first"
     )
-    every_node: bool = _on("every node is considered for a pod; Volcano looks at some in clusters above 100 nodes")
+    every_node: bool = _on("every node is considered for a pod; Volcano uses only some in clusters above 100 nodes")
     reserved_once: bool = _on(
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"

@@ -1,4 +1,4 @@
-"""Session: one look at the cluster, opened over a snapshot and discarded at its close. Volcano: Session, OpenSession.
+"""Session: the state of one cycle, opened over a snapshot and discarded at its close. Volcano: Session, OpenSession.
 
 Numbers (node columns, task statuses, counts and sums of jobs) are copies; objects belong to the model and are not
 written. Plugins are constructed for each session and register their callbacks (`framework.extension_points`). Actions
