@@ -22,7 +22,7 @@ GOOD = {"pods": 1, "phase": "Inqueue", "each": {"cpu": 1}}
 # ---- contradictory affinities ---------------------------------------------------------------------------------
 
 _OWN: Manifest = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
-_OTHER: Manifest = {"labelSelector": {"matchLabels": {"app": "nobody"}}, "topologyKey": "kubernetes.io/hostname"}
+_OTHER: Manifest = {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "kubernetes.io/hostname"}
 _IN_B = {"key": "zone", "operator": "In", "values": ["b"]}
 CONTRADICTIONS: dict[str, tuple[Manifest, str]] = {
     "selector against affinity": (

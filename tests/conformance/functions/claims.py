@@ -50,8 +50,8 @@ def _saturating(operation: Any) -> Any:
 
 def _least(receiver: Data, _: list[Any]) -> list[Any]:
     job, _session = session_job(receiver)
-    asked = {uid: t.get("dra_resreq") for uid, t in receiver["tasks"].items()}
-    tasks = [(t, {t.uid: _amounts(asked[t.uid])} if asked[t.uid] else {}) for t in job.tasks.values()]
+    requested = {uid: t.get("dra_resreq") for uid, t in receiver["tasks"].items()}
+    tasks = [(t, {t.uid: _amounts(requested[t.uid])} if requested[t.uid] else {}) for t in job.tasks.values()]
     return [_plain(least_of(job, tasks))]
 
 

@@ -225,9 +225,9 @@ def _new_sub_job(_: Any, a: list[Any]) -> list[Any]:
     read = from_manifest(SubGroupPolicy, policy or {})
     size = 1 if policy is None or policy.get("subGroupSize") is None else read.sub_group_size
     made = SubJob(uid, gid, size or 0, None, match_index(values) if values else 0)
-    told = {"gid": made.gid, "uid": made.uid, "min_available": made.min_available, "match_index": made.match_index}
+    facts = {"gid": made.gid, "uid": made.uid, "min_available": made.min_available, "match_index": made.match_index}
     topology = (policy or {}).get("networkTopology")
-    return [{**told, "priority": made.priority, "tasks": list(made.tasks), "network_topology": topology}]
+    return [{**facts, "priority": made.priority, "tasks": list(made.tasks), "network_topology": topology}]
 
 
 def _values(_: Any, a: list[Any]) -> list[Any]:

@@ -213,7 +213,7 @@ def test_a_gang_minimum_holds_in_an_earlier_tier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("point", "basis", "asked"),
+    ("point", "basis", "later_jobs_only"),
     [
         ("preemptable", Basis.CLAIM, False),
         ("preemptable", Basis.RANK, False),
@@ -223,11 +223,11 @@ def test_a_gang_minimum_holds_in_an_earlier_tier() -> None:
         ("reclaimable", Basis.RANK, True),
     ],
 )
-def test_without_a_reason_only_pods_of_later_jobs_are_victims(point: str, basis: Basis, asked: bool) -> None:
+def test_without_a_reason_only_pods_of_later_jobs_are_victims(point: str, basis: Basis, later_jobs_only: bool) -> None:
     made = points(point, {"x": victims_of("ab")}, x=basis)
     made.deviations = DEFAULT
     made._of_later_jobs = lambda _, victims: victims[:1]  # type: ignore[method-assign]
-    assert "".join(t.uid for t in getattr(made, point)(S, ABC)) == ("a" if asked else "ab")
+    assert "".join(t.uid for t in getattr(made, point)(S, ABC)) == ("a" if later_jobs_only else "ab")
 
 
 def test_the_first_tier_that_names_a_pod_decides() -> None:

@@ -63,7 +63,7 @@ def test_without_exceptions_everything_is_placed() -> None:
 def test_a_vote_that_raises_is_a_rejection(point: str) -> None:
     emitted, report = run(lambda session: session.callbacks.add(point, "user", fails))
     if point == "job_pipelined":
-        assert bound(emitted) == 2, "nobody asked"
+        assert bound(emitted) == 2, "no callback is called"
         return
     if point == "job_enqueueable":
         assert bound(emitted) == 2, "jobs without minResources are admitted without a vote"

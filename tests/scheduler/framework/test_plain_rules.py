@@ -46,27 +46,27 @@ run.known = {}  # type: ignore[attr-defined]
 @pytest.mark.parametrize(("scope", "calls"), [(STATIC, NODES), (LOCAL, NODES + 3), (DOMAIN, 4 * NODES)])
 def test_a_narrow_scope_is_called_once_a_class_and_changed_node(scope: Scope, calls: int) -> None:
     """Four equal pods; each but the last changes the numbers of the node that it is put on."""
-    asked: list[str] = []
+    called: list[str] = []
 
     def predicate(task: Task, node: NodeView) -> None:
-        asked.append(node.name)
+        called.append(node.name)
 
     report = run(cluster(), lambda s: s.add_predicate(predicate, scope=scope))
-    assert report.bound == 4 and len(asked) == calls
+    assert report.bound == 4 and len(called) == calls
 
 
 def test_a_static_rule_is_called_again_only_for_a_node_object_that_changed() -> None:
-    asked: list[str] = []
+    called: list[str] = []
     simulation = cluster(pods=1)
 
     def predicate(task: Task, node: NodeView) -> str | None:
-        asked.append(node.name)
+        called.append(node.name)
         return "not there" if node.labels.get("closed") or node.name != "n3" else None
 
     def cycle() -> list[str]:
-        asked.clear()
+        called.clear()
         run(simulation, lambda s: s.add_predicate(predicate, scope=STATIC))
-        return sorted(asked)
+        return sorted(called)
 
     pending = {"g": {"min": 2, "pods": 2, "each": {"cpu": 5}}}
     simulation = cluster(jobs=pending)

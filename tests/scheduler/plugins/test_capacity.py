@@ -272,7 +272,7 @@ def test_the_nearest_queue_in_the_tree_loses_first() -> None:
 
 
 def test_in_parity_an_invalid_tree_blocks_all_queues() -> None:
-    queues = {"root": {}, "q": {"parent": "nobody", "deserved": {"cpu": 4}}, "v": {}}
+    queues = {"root": {}, "q": {"parent": "missing", "deserved": {"cpu": 4}}, "v": {}}
     job = {"queue": "q", "min": 1, "pods": 1, "minResources": {"cpu": 1}}
     found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree(), deviations="parity")
     r = tasks(found, "r")

@@ -32,7 +32,7 @@ def test_the_command_line_overrides_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("profiles: [{schedulerName: volcano}]", "profile volcano: the session schedules pods of this schedulerName"),
         ("profiles: [{plugins: {filter: {enabled: [{name: NodePort}]}}}]", "filter: unknown plugin 'NodePort'"),
@@ -40,21 +40,21 @@ def test_the_command_line_overrides_the_file(tmp_path):
         ("- a", "line "),
     ],
 )
-def test_errors_contain_the_file_and_the_field(tmp_path, text, says):
+def test_errors_contain_the_file_and_the_field(tmp_path, text, message):
     with pytest.raises(ConfigurationError, match=r"profiles\.yaml: ") as error:
         ProfilesFile(options(tmp_path, text))
-    assert says in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("leaderElection: {leaseDuration: soon}", "leaderElection, lease_duration: invalid duration 'soon'"),
         ("leaderElection: {leaderElect: true, leaseDuration: 1s}", "leaseDuration > renewDeadline"),
         ("clientConnection: {qps: many}", "clientConnection.qps"),
     ],
 )
-def test_invalid_settings_of_the_process(tmp_path, text, says):
+def test_invalid_settings_of_the_process(tmp_path, text, message):
     with pytest.raises(ConfigurationError) as error:
         with_file(options(tmp_path, text))
-    assert says in str(error.value)
+    assert message in str(error.value)
