@@ -1,4 +1,4 @@
-"""`python -m volcano_py.scheduler.dispatch FD`: started by the decider only."""
+"""`python -m volcano_py.scheduler.dispatch FD`: started by the decider only. Volcano has one process."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Frames on the pipe: four bytes of length (big endian), then one MessagePack message."""
+"""Frames on the pipe: four bytes of length (big endian), then one MessagePack message. Volcano has one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One end of the pipe between decider and dispatcher: a non-blocking socket.
+"""One end of the pipe between decider and dispatcher: a non-blocking socket. Volcano has one process.
 
 `send` writes the bytes that the kernel accepts and buffers the rest. Each call writes buffered bytes first, so that the
 plan is also sent during a long cycle, in which the event loop does not run.

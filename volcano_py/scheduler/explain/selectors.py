@@ -1,4 +1,4 @@
-"""A pod's node selectors, and taints that it does not tolerate, in short texts."""
+"""A pod's node selectors, and taints that it does not tolerate, in short texts. Not in Volcano."""
 
 from __future__ import annotations
 

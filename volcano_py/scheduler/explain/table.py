@@ -1,4 +1,7 @@
-"""The table of all reasons. Codes are stable: tools may depend on them. docs/reasons.md is generated from it."""
+"""The table of all reasons. Codes are stable: tools may depend on them. docs/reasons.md is generated from it.
+
+Not in Volcano.
+"""
 
 from __future__ import annotations
 
