@@ -2,6 +2,8 @@
 
 `gpu=8:A100:80Gi` in a shape is eight devices of the class `gpu.sandbox`, each with the attributes `model` and `index`
 and the capacity `memory`. The model and the memory are optional: `nic=2:`.
+
+Kubernetes: a DRA driver.
 """
 
 from __future__ import annotations

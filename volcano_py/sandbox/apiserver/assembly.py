@@ -1,4 +1,7 @@
-"""Assembles an API server: built-in resources, definitions, discovery, health, and the objects of a new cluster."""
+"""Assembles an API server: built-in resources, definitions, discovery, health, and the objects of a new cluster.
+
+Kubernetes: kube-apiserver with its post-start hooks.
+"""
 
 from __future__ import annotations
 

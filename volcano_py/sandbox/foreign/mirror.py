@@ -2,6 +2,8 @@
 
 A write changes the copy at once and is sent later. Until its response arrives, events of the same object are held back,
 because they are older than the write. The response then replaces the copy, unless a held event is newer.
+
+Kubernetes: client-go's informers.
 """
 
 from __future__ import annotations

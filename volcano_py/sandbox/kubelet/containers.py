@@ -1,4 +1,7 @@
-"""Containers of pods: init containers in order, then the main ones; their ends and restarts."""
+"""Containers of pods: init containers in order, then the main ones; their ends and restarts.
+
+Kubernetes: the kubelet's runtime manager.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The device plugins of a node: they assign a pod the devices in its annotations, and fail a pod whose devices are in
-use.
+use. Kubernetes: the kubelet's device manager.
 
 The annotations are those of the scheduler's plugin deviceshare; the cards are those in the Node's annotations.
 """

@@ -1,4 +1,7 @@
-"""The end of pods: deletion with its grace period, the deadline, and remaining sidecars."""
+"""The end of pods: deletion with its grace period, the deadline, and remaining sidecars.
+
+Kubernetes: the kubelet's pod workers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of the pods on the nodes, and the callbacks that change it."""
+"""The state of the pods on the nodes, and the callbacks that change it. Kubernetes: the kubelet's pod manager."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""CustomResourceDefinitions: validation of definitions, and serving their resources."""
+"""CustomResourceDefinitions: validation of definitions, and serving their resources.
+
+Kubernetes: k8s.io/apiextensions-apiserver.
+"""

@@ -1,4 +1,7 @@
-"""Validation of CustomResourceDefinitions: names, versions, and structural schemas."""
+"""Validation of CustomResourceDefinitions: names, versions, and structural schemas.
+
+Kubernetes: the validation of apiextensions-apiserver.
+"""
 
 from __future__ import annotations
 

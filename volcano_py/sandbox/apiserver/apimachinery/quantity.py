@@ -1,4 +1,7 @@
-"""Resource quantities with the API server's error: `volcano_py.api.quantity`, without its upper bound."""
+"""Resource quantities with the API server's error: `volcano_py.api.quantity`, without its upper bound.
+
+Kubernetes: resource.Quantity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Label and field selectors: parses their text and matches them against the indexed fields of the store."""
+"""Label and field selectors: parses their text and matches them against the indexed fields of the store.
+
+Kubernetes: the packages labels and fields of apimachinery.
+"""
 
 from __future__ import annotations
 

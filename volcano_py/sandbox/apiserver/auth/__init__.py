@@ -1,1 +1,4 @@
-"""Authentication, authorization, impersonation and RBAC."""
+"""Authentication, authorization, impersonation and RBAC.
+
+Kubernetes: the authentication and authorization of k8s.io/apiserver.
+"""

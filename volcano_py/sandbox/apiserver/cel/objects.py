@@ -1,6 +1,8 @@
 """Translates CEL that creates objects (`Object{spec: Object.spec{replicas: 1}}`) to plain CEL that creates maps.
 
 The CEL library has no types of the cluster, so a typed literal becomes a map literal with quoted keys.
+
+Kubernetes: k8s.io/apiserver/pkg/cel/mutation.
 """
 
 from __future__ import annotations

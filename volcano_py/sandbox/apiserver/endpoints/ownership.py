@@ -1,4 +1,7 @@
-"""managedFields of objects that are returned but not stored, such as reviews and bindings."""
+"""managedFields of objects that are returned but not stored, such as reviews and bindings.
+
+Kubernetes: the FieldManager of the create handler.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Kinds that are returned and not stored: access reviews, token reviews, self subject reviews; and bindings by
-collection."""
+collection. Kubernetes: pkg/registry/authorization and pkg/registry/authentication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scale subresource: the replicas of an object of any kind."""
+"""The scale subresource: the replicas of an object of any kind. Kubernetes: the ScaleREST storages."""
 
 from __future__ import annotations
 

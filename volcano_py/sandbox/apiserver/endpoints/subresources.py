@@ -1,4 +1,7 @@
-"""Subresources other than status and scale: binding, eviction, finalize, and those that are updates of the object."""
+"""Subresources other than status and scale: binding, eviction, finalize, and those that are updates of the object.
+
+Kubernetes: the REST storages of pods and namespaces.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Responses in the form that the client accepts: objects and lists, as Tables, or as metadata alone."""
+"""Responses in the form that the client accepts: objects and lists, as Tables, or as metadata alone.
+
+Kubernetes: handlers/response.go.
+"""
 
 from __future__ import annotations
 

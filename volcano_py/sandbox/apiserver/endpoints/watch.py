@@ -1,4 +1,7 @@
-"""Watches: events that match a selection, encoded once for all watchers of a form, with bookmarks and time limits."""
+"""Watches: events that match a selection, encoded once for all watchers of a form, with bookmarks and time limits.
+
+Kubernetes: the watch cache.
+"""
 
 from __future__ import annotations
 

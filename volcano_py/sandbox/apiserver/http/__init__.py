@@ -1,1 +1,4 @@
-"""HTTP: server, routing, discovery, watches and lists as streams, audit log."""
+"""HTTP: server, routing, discovery, watches and lists as streams, audit log.
+
+Kubernetes: k8s.io/apiserver/pkg/server.
+"""

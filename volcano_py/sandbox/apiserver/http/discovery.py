@@ -1,4 +1,7 @@
-"""Discovery documents: /api, /apis and below, in the legacy and in the aggregated form."""
+"""Discovery documents: /api, /apis and below, in the legacy and in the aggregated form.
+
+Kubernetes: k8s.io/apiserver/pkg/endpoints/discovery.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Routing: from a path to a resource or a discovery document, and from a method to a verb."""
+"""Routing: from a path to a resource or a discovery document, and from a method to a verb.
+
+Kubernetes: RequestInfoFactory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The HTTP server: converts path, query and headers of a request to a verb, and its result to a response."""
+"""The HTTP server: converts path, query and headers of a request to a verb, and its result to a response.
+
+Kubernetes: the handler chain of k8s.io/apiserver/pkg/server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP side of a watch: its start, its lines, and its end."""
+"""The HTTP side of a watch: its start, its lines, and its end. Kubernetes: handlers/watch.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The parts of a Table's columns: names, types, and the texts of times and time spans."""
+"""The parts of a Table's columns: names, types, and the texts of times and time spans.
+
+Kubernetes: TableColumnDefinition and duration.HumanDuration.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The subset of JSONPath for printer columns: fields, indexes, wildcards, slices and simple filters."""
+"""The subset of JSONPath for printer columns: fields, indexes, wildcards, slices and simple filters.
+
+Kubernetes: k8s.io/client-go/util/jsonpath.
+"""
 
 from __future__ import annotations
 

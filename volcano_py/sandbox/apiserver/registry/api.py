@@ -1,4 +1,4 @@
-"""The server's state for all verbs: store, registry and admission."""
+"""The server's state for all verbs: store, registry and admission. Kubernetes: the generic registry's Store."""
 
 from __future__ import annotations
 

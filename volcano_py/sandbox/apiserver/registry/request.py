@@ -1,4 +1,4 @@
-"""A request to a resource, parsed from path, query and headers."""
+"""A request to a resource, parsed from path, query and headers. Kubernetes: RequestInfo, and the options of meta/v1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Definitions of served resources, and the registry for paths and discovery."""
+"""Definitions of served resources, and the registry for paths and discovery.
+
+Kubernetes: the API installer and APIResource.
+"""
 
 from __future__ import annotations
 

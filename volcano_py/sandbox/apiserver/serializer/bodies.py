@@ -1,4 +1,7 @@
-"""Request bodies: JSON, YAML or protobuf bytes to a plain value, and their duplicate keys."""
+"""Request bodies: JSON, YAML or protobuf bytes to a plain value, and their duplicate keys.
+
+Kubernetes: runtime/serializer/json.
+"""
 
 from __future__ import annotations
 

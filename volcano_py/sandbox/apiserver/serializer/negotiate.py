@@ -1,4 +1,7 @@
-"""The form of a response that a client accepts: JSON or YAML, the object itself, a Table or only metadata."""
+"""The form of a response that a client accepts: JSON or YAML, the object itself, a Table or only metadata.
+
+Kubernetes: handlers/negotiation.
+"""
 
 from __future__ import annotations
 

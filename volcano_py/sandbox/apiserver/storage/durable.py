@@ -1,5 +1,5 @@
 """Durable writes: writes the store's changes to the data folder in groups, and delays responses until they are
-committed.
+committed. Kubernetes: etcd's write-ahead log.
 
 All reads use the store. Its writes of one turn of the event loop are one transaction; `settled` delays the response to
 a client until everything that the client could have read is committed. So every response survives a kill -9, and (with

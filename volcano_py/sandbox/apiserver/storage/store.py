@@ -4,6 +4,8 @@ An object is stored as the bytes of its JSON without the leading kind and apiVer
 write; the same bytes are used for reads and for all watchers. In addition, only the values for selectors are indexed.
 The store has no rules for kinds: it receives complete objects. durable.py, which persists them, is one of its
 listeners.
+
+Kubernetes: the etcd3 store and the watch cache.
 """
 
 from __future__ import annotations

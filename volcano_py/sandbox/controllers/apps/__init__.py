@@ -1,1 +1,4 @@
-"""Controllers of apps/v1: Deployments, ReplicaSets, StatefulSets, DaemonSets."""
+"""Controllers of apps/v1: Deployments, ReplicaSets, StatefulSets, DaemonSets.
+
+Kubernetes: pkg/controller/deployment, replicaset, statefulset and daemon.
+"""

@@ -1,1 +1,1 @@
-"""Controllers of batch/v1: Jobs, and removal of finished ones."""
+"""Controllers of batch/v1: Jobs, and removal of finished ones. Kubernetes: pkg/controller/job and ttlafterfinished."""

@@ -1,1 +1,4 @@
-"""Controllers of nodes: health, taints, evictions by taints."""
+"""Controllers of nodes: health, taints, evictions by taints.
+
+Kubernetes: pkg/controller/nodelifecycle and tainteviction.
+"""

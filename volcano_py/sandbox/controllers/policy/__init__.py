@@ -1,1 +1,1 @@
-"""The controller of policy/v1: PodDisruptionBudgets."""
+"""The controller of policy/v1: PodDisruptionBudgets. Kubernetes: pkg/controller/disruption."""

@@ -1,5 +1,5 @@
 """The API server's verbs for the controllers in its process: admission, validation and field managers as for any
-client.
+client. Kubernetes: client-go.
 
 Reads use the store itself, so a controller always reads its own writes.
 """

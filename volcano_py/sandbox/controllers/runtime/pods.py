@@ -1,4 +1,4 @@
-"""The fields of a pod that controllers read, decoded once for each version of it."""
+"""The fields of a pod that controllers read, decoded once for each version of it. Kubernetes: pkg/api/v1/pod."""
 
 from __future__ import annotations
 

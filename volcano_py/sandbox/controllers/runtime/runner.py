@@ -1,4 +1,7 @@
-"""Queues the keys of changed objects for controllers; each controller syncs one key at a time."""
+"""Queues the keys of changed objects for controllers; each controller syncs one key at a time.
+
+Kubernetes: client-go's work queue.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Controllers of volumes: binding of claims, protection of volumes and claims in use."""
+"""Controllers of volumes: binding of claims, protection of volumes and claims in use.
+
+Kubernetes: pkg/controller/volume.
+"""

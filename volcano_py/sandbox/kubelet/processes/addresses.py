@@ -3,6 +3,8 @@
 On Linux all of 127.0.0.0/8 is local, so each pod gets its own address there without any set-up; on other systems all
 have 127.0.0.1. A name `<hostname>.<subdomain>` keeps its address while a pod of that subdomain exists. It can be
 resolved before its pod exists: a worker can use the future address of the server.
+
+Kubernetes: the pod network, and the DNS of headless Services.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The base is a few variables of the user who started the sandbox, as an image would set some: PATH, HOME,
 language and time zone. All others are not passed on.
+
+Kubernetes: makeEnvironmentVariables of the kubelet.
 """
 
 from __future__ import annotations

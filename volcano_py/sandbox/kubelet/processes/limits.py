@@ -1,4 +1,4 @@
-"""A container's resource limits as limits of a process.
+"""A container's resource limits as limits of a process. Kubernetes: the cgroups of a container.
 
 Memory limits the process's data (RLIMIT_DATA: allocated, not merely mapped memory): an allocation beyond it fails, in
 each process separately. CPU limits the cores that it may run on, rounded up; with a deadline also its processor time

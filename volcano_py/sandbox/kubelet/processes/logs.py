@@ -1,4 +1,7 @@
-"""The logs of processes: `<pod>/logs/<container>/<attempt>.log`, for the latest two runs of each container."""
+"""The logs of processes: `<pod>/logs/<container>/<attempt>.log`, for the latest two runs of each container.
+
+Kubernetes: the kubelet's container log files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Errors that prevent the start of a pod or a container for now."""
+"""Errors that prevent the start of a pod or a container for now.
+
+Kubernetes: the kubelet's errors such as CreateContainerConfigError.
+"""
 
 from __future__ import annotations
 

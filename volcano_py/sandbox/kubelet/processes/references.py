@@ -1,4 +1,7 @@
-"""References of environment variables and volumes: fields of the pod, resources of its containers, other objects."""
+"""References of environment variables and volumes: fields of the pod, resources of its containers, other objects.
+
+Kubernetes: the kubelet's fieldpath package.
+"""
 
 from __future__ import annotations
 

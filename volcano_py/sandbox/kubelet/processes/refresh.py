@@ -1,4 +1,7 @@
-"""Updates mounted ConfigMaps and Secrets, for example when running pods need the new peers of a growing Job."""
+"""Updates mounted ConfigMaps and Secrets, for example when running pods need the new peers of a growing Job.
+
+Kubernetes: the kubelet's volume manager.
+"""
 
 from __future__ import annotations
 

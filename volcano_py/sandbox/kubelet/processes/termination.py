@@ -1,5 +1,5 @@
 """The termination message of a container: the content of its terminationMessagePath, or the end of its log if it
-failed."""
+failed. Kubernetes: terminationMessagePolicy."""
 
 from __future__ import annotations
 

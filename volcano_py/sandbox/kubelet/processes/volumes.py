@@ -1,4 +1,4 @@
-"""A pod's volumes as folders, and its containers' mounts as links to them.
+"""A pod's volumes as folders, and its containers' mounts as links to them. Kubernetes: the kubelet's volume plugins.
 
     <pod>/volumes/<volume>       emptyDir, ConfigMap, Secret, projected, downwardAPI
     <pod>/containers/<name>      a container's root and working directory, with its mounts

@@ -1,1 +1,4 @@
-"""The generic verbs of a resource: read, create, update and patch, delete."""
+"""The generic verbs of a resource: read, create, update and patch, delete.
+
+Kubernetes: k8s.io/apiserver/pkg/endpoints/handlers.
+"""

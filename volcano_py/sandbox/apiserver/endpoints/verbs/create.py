@@ -1,4 +1,4 @@
-"""POST: creates an object."""
+"""POST: creates an object. Kubernetes: handlers/create.go and Store.Create."""
 
 from __future__ import annotations
 

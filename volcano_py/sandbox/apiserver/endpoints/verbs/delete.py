@@ -1,4 +1,7 @@
-"""DELETE of one object or of a collection: grace, finalizers, propagation, preconditions."""
+"""DELETE of one object or of a collection: grace, finalizers, propagation, preconditions.
+
+Kubernetes: handlers/delete.go and Store.Delete.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PATCH in its four types; server-side apply may also create objects."""
+"""PATCH in its four types; server-side apply may also create objects. Kubernetes: handlers/patch.go."""
 
 from __future__ import annotations
 

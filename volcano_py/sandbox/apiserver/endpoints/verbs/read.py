@@ -1,4 +1,7 @@
-"""GET of one object and of lists: selectors, pages, and lists at an earlier revision."""
+"""GET of one object and of lists: selectors, pages, and lists at an earlier revision.
+
+Kubernetes: handlers/get.go, and the paging of the etcd3 store.
+"""
 
 from __future__ import annotations
 

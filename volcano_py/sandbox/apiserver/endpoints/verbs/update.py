@@ -1,4 +1,4 @@
-"""PUT and PATCH: change an object, with optimistic concurrency."""
+"""PUT and PATCH: change an object, with optimistic concurrency. Kubernetes: handlers/update.go and Store.Update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The printer columns of built-in kinds, by resource."""
+"""The printer columns of built-in kinds, by resource. Kubernetes: pkg/printers/internalversion."""
 
 from volcano_py.sandbox.apiserver.printers.cells import Printer
 from volcano_py.sandbox.apiserver.printers.columns import core, gangs, pods, workloads

@@ -1,4 +1,7 @@
-"""Columns of the core kinds other than pods and nodes, and of leases, priority classes, RBAC and storage."""
+"""Columns of the core kinds other than pods and nodes, and of leases, priority classes, RBAC and storage.
+
+Kubernetes: pkg/printers/internalversion.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of pods and nodes."""
+"""Columns of pods and nodes. Kubernetes: pkg/printers/internalversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of apps/v1, batch/v1 and ReplicationControllers."""
+"""Columns of apps/v1, batch/v1 and ReplicationControllers. Kubernetes: pkg/printers/internalversion."""
 
 from __future__ import annotations
 

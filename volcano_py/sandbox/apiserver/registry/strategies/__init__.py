@@ -1,4 +1,7 @@
-"""The strategies of built-in kinds, by qualified resource name; kinds without an entry are plain objects."""
+"""The strategies of built-in kinds, by qualified resource name; kinds without an entry are plain objects.
+
+Kubernetes: pkg/registry, and the defaults and validation of pkg/apis.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Configurations of admission webhooks and policies: defaults and validation."""
+"""Configurations of admission webhooks and policies: defaults and validation.
+
+Kubernetes: pkg/apis/admissionregistration.
+"""
 
 from __future__ import annotations
 

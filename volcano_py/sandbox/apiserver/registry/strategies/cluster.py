@@ -1,4 +1,7 @@
-"""Namespaces, nodes, priority classes, leases, storage classes: kinds of the cluster as a whole."""
+"""Namespaces, nodes, priority classes, leases, storage classes: kinds of the cluster as a whole.
+
+Kubernetes: their packages in pkg/registry and pkg/apis.
+"""
 
 from __future__ import annotations
 

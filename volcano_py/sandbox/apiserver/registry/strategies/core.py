@@ -1,4 +1,7 @@
-"""ConfigMaps, Secrets, Services, claims, quotas, events and other small core kinds."""
+"""ConfigMaps, Secrets, Services, claims, quotas, events and other small core kinds.
+
+Kubernetes: their packages in pkg/registry/core and pkg/apis/core.
+"""
 
 from __future__ import annotations
 

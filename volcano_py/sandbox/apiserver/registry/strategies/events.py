@@ -1,4 +1,4 @@
-"""Events, stored once and served as v1 and as events.k8s.io/v1."""
+"""Events, stored once and served as v1 and as events.k8s.io/v1. Kubernetes: pkg/registry/core/event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Workloads and PodGroups of scheduling.k8s.io/v1alpha2: fields with feature gates, priority, validation."""
+"""Workloads and PodGroups of scheduling.k8s.io/v1alpha2: fields with feature gates, priority, validation.
+
+Kubernetes: pkg/registry/scheduling and pkg/apis/scheduling.
+"""
 
 from __future__ import annotations
 

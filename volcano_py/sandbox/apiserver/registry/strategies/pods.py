@@ -1,4 +1,7 @@
-"""Pods: priority and tolerations on admission, quality of service, gates, immutable fields, graceful deletion."""
+"""Pods: priority and tolerations on admission, quality of service, gates, immutable fields, graceful deletion.
+
+Kubernetes: pkg/registry/core/pod, and the admission plugins Priority and DefaultTolerationSeconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission policies and their bindings: defaults and validation."""
+"""Admission policies and their bindings: defaults and validation. Kubernetes: pkg/apis/admissionregistration."""
 
 from __future__ import annotations
 

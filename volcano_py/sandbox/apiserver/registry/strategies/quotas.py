@@ -1,4 +1,7 @@
-"""ResourceQuotas and LimitRanges: defaults and validation."""
+"""ResourceQuotas and LimitRanges: defaults and validation.
+
+Kubernetes: pkg/registry/core/resourcequota and limitrange.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles and bindings as objects; `auth.rbac` evaluates them."""
+"""Roles and bindings as objects; `auth.rbac` evaluates them. Kubernetes: pkg/registry/rbac."""
 
 from __future__ import annotations
 

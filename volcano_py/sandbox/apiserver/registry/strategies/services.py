@@ -1,4 +1,4 @@
-"""Services: defaults, cluster addresses and node ports, validation."""
+"""Services: defaults, cluster addresses and node ports, validation. Kubernetes: pkg/registry/core/service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Deployments, replica sets, stateful and daemon sets, disruption budgets: defaults, validation, generations."""
+"""Deployments, replica sets, stateful and daemon sets, disruption budgets: defaults, validation, generations.
+
+Kubernetes: pkg/registry/apps and pkg/registry/policy.
+"""
 
 from __future__ import annotations
 
