@@ -247,7 +247,7 @@ class Placement(ClassViews):
         top = masked.item(first)
         if top == -np.inf:
             return None
-        ties = np.flatnonzero(masked == top)
+        (ties,) = (masked == top).nonzero()
         if len(ties) > 1:
             return int(ties[self.rank[ties].argmin()])
         return first

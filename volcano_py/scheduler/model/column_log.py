@@ -40,4 +40,4 @@ class ColumnLog:
             return [self._changed[-1]]
         if count <= _FEW:
             return list(set(self._changed[position:]))
-        return np.flatnonzero(self._last >= position)
+        return (self._last >= position).nonzero()[0]

@@ -84,8 +84,12 @@ class Attributes:
     def claims(self, whole: list[tuple[str, float]]) -> float:
         """The largest part of the cluster that the queue holds or has admitted jobs for, by weight."""
         if self.claimed < 0:
-            parts = ((self.allocated[d] + self.inqueue[d]) / of for d, of in whole)
-            self.claimed = max(parts, default=0.0) / self.weight
+            largest = 0.0
+            for d, of in whole:
+                part = (self.allocated[d] + self.inqueue[d]) / of
+                if part > largest:
+                    largest = part
+            self.claimed = largest / self.weight
         return self.claimed
 
     def update_share(self) -> None:
