@@ -35,7 +35,9 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 
 CYCLES = 12
-"""The maximum number of cycles until a cluster is at rest."""
+"""The least number of cycles of a run."""
+MOST_CYCLES = 30
+"""Cycles in which a cluster comes to rest with the deviation eviction-back-off, or never."""
 AT_REST = 3
 """Cycles at the end without an eviction: the cluster is at rest."""
 
@@ -91,8 +93,11 @@ def run(case: Case, on: Deviations) -> Outcome:
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
     found = Outcome()
-    last = 0
-    for number in range(CYCLES):
+    last = ended = 0
+    for number in range(MOST_CYCLES if on.eviction_back_off else CYCLES):
+        if number >= max(CYCLES, last + 1 + AT_REST):
+            break
+        ended = number
         if number == CYCLES // 2:
             simulation.now += NOMINATION_SECONDS + 1  # capacity that was freed for a pod is not kept longer
         pods = {key: o for (kind, key), o in simulation.objects.items() if kind == "Pod"}
@@ -102,7 +107,7 @@ def run(case: Case, on: Deviations) -> Outcome:
             last = number
         for key in evicted:
             simulation.put(recreated(pods[key]))
-    found.at_rest = CYCLES - 1 - last >= AT_REST or not found.evictions
+    found.at_rest = ended - last >= AT_REST or not found.evictions
     for (kind, key), o in simulation.objects.items():
         if kind == "PodGroup":
             found.minimum[key] = int(o["spec"].get("minMember") or 0)

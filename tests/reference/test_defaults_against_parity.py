@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
-from tests.reference.defaults import Table
+from tests.reference.defaults import Table, run
 from tests.reference.drawing import drawn
+from volcano_py.scheduler.framework.deviations import DEFAULT, Deviations
+
+FOUND = Path(__file__).parent / "found"
 
 CLUSTERS = int(os.environ.get("REFERENCE_CASES", "250"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
@@ -27,6 +32,13 @@ def check(count: int) -> None:
 
 def test_a_few_clusters() -> None:
     check(12)
+
+
+@pytest.mark.parametrize("name", ("evictions-for-pods-that-nothing-places", "queues-that-reclaim-from-each-other"))
+def test_a_job_whose_evictions_have_no_lasting_effect_backs_off(name: str) -> None:
+    case = json.loads((FOUND / f"{name}.json").read_text())
+    assert run(case, DEFAULT).at_rest
+    assert not run(case, Deviations(eviction_back_off=False)).at_rest
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from msgspec import Struct
 
 from volcano_py.scheduler.actions import ACTIONS
+from volcano_py.scheduler.actions.eviction.back_off import count_rounds
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.plugin import Plugin
@@ -103,6 +104,7 @@ def run_once(
     finally:
         if assume:
             planner.assume(session.new_statuses)
+            count_rounds(session, planner.operations)
     report.faults = session.callbacks.faults
     report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
     report.unfinished = session.work.exhausted

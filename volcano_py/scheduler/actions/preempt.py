@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
@@ -64,7 +65,7 @@ class Preempt(Action):
         for job in session.jobs.active():
             if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
                 continue
-            if job.has_topology:
+            if job.has_topology or backs_off(session, job):
                 continue  # capacity on separate nodes does not help within one HyperNode: gangpreempt serves such jobs
             if job.queue not in starving:
                 starving[job.queue] = PriorityQueue(session.job_before)

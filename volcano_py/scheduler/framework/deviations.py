@@ -100,6 +100,10 @@ class Deviations:
     whole_gang_reclaim: bool = _on(
         "reclaim evicts whole gangs of queues above their share for an entitled gang, where single pods do not suffice"
     )
+    eviction_back_off: bool = _on(
+        "a job whose evictions had no lasting effect twice waits before it evicts again; Volcano's job evicts "
+        "in each cycle"
+    )
     narrow_domains_first: bool = _on(
         "gangpreempt and gangreclaim try the narrowest domains of the network first; Volcano tries the widest first"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -21,6 +22,6 @@ def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str,
         if job.queue not in starving:
             starving[job.queue] = PriorityQueue(session.job_before)
             queues.push(session.queues[job.queue])
-        if session.job_starving(job):
+        if session.job_starving(job) and not backs_off(session, job):
             starving[job.queue].push(job)
     return queues, starving
