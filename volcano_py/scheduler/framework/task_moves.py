@@ -157,7 +157,7 @@ class TaskMoves(Events, JobStates, Binding):
         v = task.spec_class.vector(self.table)
         if self.statuses[task.slot] == st.PIPELINED:
             n.pipelined[:, node] -= v
-            self._give_idle_back(task, node)
+            self._release_idle(task, node)
         else:
             n.idle[:, node] += v
             n.used[:, node] -= v
@@ -179,7 +179,7 @@ class TaskMoves(Events, JobStates, Binding):
         """The opposite of `hold`."""
         n = self.numbers
         n.pipelined[:, node] -= task.spec_class.vector(self.table)
-        self._give_idle_back(task, node)
+        self._release_idle(task, node)
         n.log.add(node)
 
     def _keep_idle(self, task: Task, node: int) -> None:
@@ -189,7 +189,7 @@ class TaskMoves(Events, JobStates, Binding):
         n.idle[:, node] -= held
         n.pipelined[:, node] -= held
 
-    def _give_idle_back(self, task: Task, node: int) -> None:
+    def _release_idle(self, task: Task, node: int) -> None:
         held = self.held.pop(task.slot, None)
         if held is not None:
             self.numbers.idle[:, node] += held

@@ -46,7 +46,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
     known: dict[str, _Position] = {}
     position = log.position
 
-    def learn(task: Task) -> _Position:
+    def position_of(task: Task) -> _Position:
         job = jobs.get(task.job)
         rank = ranks.get(task.job)
         if rank is None:
@@ -61,7 +61,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
             position = log.position
             ranks.clear()
             known.clear()
-        a, b = known.get(left.key) or learn(left), known.get(right.key) or learn(right)
+        a, b = known.get(left.key) or position_of(left), known.get(right.key) or position_of(right)
         if a.job == b.job:
             return not a.before(b)
         one, other = a.in_session, b.in_session

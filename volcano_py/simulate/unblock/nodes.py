@@ -45,7 +45,7 @@ def shapes(session: Session, job: SessionJob) -> list[Node]:
         found[shape] += 1
         example.setdefault(shape, node)
     usual = [example[shape] for shape, _ in sorted(found.items(), key=lambda s: (-s[1], s[0]))[:3]]
-    return [*(replace(n, spec=NodeSpec(taints=n.spec.taints)) for n in usual), _made_for(task)]
+    return [*(replace(n, spec=NodeSpec(taints=n.spec.taints)) for n in usual), _node_for(task)]
 
 
 def _shape(node: Node) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _shape(node: Node) -> tuple[str, ...]:
     return (*sorted(f"{k}={v}" for k, v in {**labels, **amounts}.items()), *sorted(taints))
 
 
-def _made_for(task: Task) -> Node:
+def _node_for(task: Task) -> Node:
     request = Resource()
     request.add(task.request)
     requested = {k: v for k, v in request.quantities().items() if not k.startswith(ATTACHABLE_PREFIX)}

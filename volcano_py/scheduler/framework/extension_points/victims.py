@@ -170,7 +170,7 @@ class VictimSelection(QueueLimits):
                 for plugin, fn, basis in tier:
                     # A gang's minimum holds in the tiers that were called, a protection in all.
                     if basis is Basis.PROTECTION or (basis is Basis.GANG_MINIMUM and number <= decided):
-                        found = self._that_allows(point, plugin, fn, evictor, candidates, found)
+                        found = self._also_named_by(point, plugin, fn, evictor, candidates, found)
         return found
 
     def _first_tier(self, point: str, evictor: Any, candidates: Victims) -> tuple[Victims, int]:
@@ -202,7 +202,7 @@ class VictimSelection(QueueLimits):
                 victims = [t for t in victims if t.uid in uids] or None
         return victims is None, victims or []
 
-    def _that_allows(
+    def _also_named_by(
         self, point: str, plugin: str, fn: Fn, evictor: Any, candidates: Victims, found: Victims
     ) -> Victims:
         """The found victims that one plugin, called with all candidates, names as well."""
@@ -231,7 +231,7 @@ class VictimSelection(QueueLimits):
         sharing = self.sharing
         limits = [c for c in self.callbacks.enabled(point) if c.plugin in sharing]
         for plugin, fn, _ in limits:
-            found = self._that_allows(point, plugin, fn, evictor, candidates, found)
+            found = self._also_named_by(point, plugin, fn, evictor, candidates, found)
         return found if limits else self._of_later_jobs(evictor, found)
 
     def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Victims) -> Victims:
