@@ -185,7 +185,7 @@ async def _serve(cluster: Sandbox, claim: Claim, done: asyncio.Event, dashboard:
         gc.set_threshold(50_000, 20, 50)
         claim.publish(cluster.url, cluster.nodes)
         _announce(cluster, dashboard)
-        watch = asyncio.create_task(_watch_over(cluster, done))
+        watch = asyncio.create_task(_monitor(cluster, done))
         await done.wait()
         watch.cancel()
         if cluster.durable is not None and cluster.durable.failure:
@@ -215,7 +215,7 @@ def _announce(cluster: Sandbox, dashboard: str) -> None:
     click.echo("\n".join(lines))
 
 
-async def _watch_over(cluster: Sandbox, done: asyncio.Event) -> None:
+async def _monitor(cluster: Sandbox, done: asyncio.Event) -> None:
     """Report components that end; set `done` when no writes are possible any more."""
     reported: set[str] = set()
     while True:

@@ -74,7 +74,7 @@ def _definitions() -> bytes:
     """Parsed once: parsing 18,000 lines of YAML takes 20 times as long as decoding JSON."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     documents = []
-    for path in sorted(_shipped("crds").glob("*.yaml")):
+    for path in sorted(_package_folder("crds").glob("*.yaml")):
         with path.open("rb") as file:
             documents += [document for document in yaml.load_all(file, Loader=loader) if document]
     return orjson.dumps(documents)
@@ -83,11 +83,11 @@ def _definitions() -> bytes:
 def scheduler_configmap() -> dict[str, Any]:
     """The scheduler's ConfigMap, with the configuration in the package. Raises NotInstalled."""
     namespace, name = SCHEDULER_CONFIGMAP
-    text = (_shipped("conf") / SCHEDULER_KEY).read_text(encoding="utf-8")
+    text = (_package_folder("conf") / SCHEDULER_KEY).read_text(encoding="utf-8")
     return {"metadata": {"namespace": namespace, "name": name}, "data": {SCHEDULER_KEY: text}}
 
 
-def _shipped(name: str) -> Path:
+def _package_folder(name: str) -> Path:
     """A data folder of the package: in the wheel, else in the checkout."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "data" / name, package.parent / name):

@@ -123,7 +123,7 @@ def test_indexes_fail_on_their_own() -> None:
     wanted = stored(**indexed)
     assert end_of(wanted, tally(wanted, pods("s0 f1 r1 r2")), 1.0, NOW) is None
     found = tally(wanted, pods("s0 f1 f1 r2"))
-    assert found.given_up == {1} and end_of(wanted, found, 1.0, NOW) is None
+    assert found.failed_indexes == {1} and end_of(wanted, found, 1.0, NOW) is None
     end = end_of(wanted, tally(wanted, pods("s0 f1 f1 s2")), 1.0, NOW)
     assert end is not None and (end.final, end.reason) == ("Failed", "FailedIndexes")
     end = end_of(stored(**indexed, maxFailedIndexes=0), found, 1.0, NOW)

@@ -122,7 +122,7 @@ class Attachment:
 
     async def attach(self) -> None:
         """Create the nodes and start their kubelets. Raises AttachError, and KubeError if the server is unreachable."""
-        await self._refuse_a_second()
+        await self._require_no_other_attachment()
         for rt, row in self._devices():
             await self._ensure(rt, row)
         await _each(self.manifests, lambda manifest: self._create(manifest))
@@ -193,7 +193,7 @@ class Attachment:
         slices = shapes.published(self.manifests, self.node_shapes)
         return [*((DEVICECLASS, row) for row in classes), *((RESOURCESLICE, row) for row in slices)]
 
-    async def _refuse_a_second(self) -> None:
+    async def _require_no_other_attachment(self) -> None:
         """Check the Leases: one process serves the nodes of a name, so a recent Lease is that of another process."""
         if not self.manifests:
             return

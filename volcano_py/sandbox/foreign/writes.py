@@ -167,7 +167,7 @@ def requests(resource: Resource, type_: str, before: Object | None, after: Objec
     separate = "status" in resource.subresources
     old = {key: value for key, value in before.items() if not (separate and key == "status")}
     new = {key: value for key, value in after.items() if not (separate and key == "status")}
-    old["metadata"], new["metadata"] = _ours(old["metadata"]), _ours(new["metadata"])
+    old["metadata"], new["metadata"] = _writable_metadata(old["metadata"]), _writable_metadata(new["metadata"])
     change = difference(old, new)
     if change:
         version = {}
@@ -195,7 +195,7 @@ def difference(old: Object, new: Object) -> Object:
     return patch
 
 
-def _ours(meta: Object) -> Object:
+def _writable_metadata(meta: Object) -> Object:
     return {key: value for key, value in meta.items() if key not in (*_SERVERS, "deletionGracePeriodSeconds")}
 
 

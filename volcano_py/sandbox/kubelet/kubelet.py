@@ -123,7 +123,7 @@ class Kubelets:
             if self.nodes.get(name) == entry.uid:
                 del self.nodes[name]
                 self.hosts.pop(name, None)
-                self._lose_node(name)
+                self._delete_pods_of(name)
             return
         failed = nodes.has_failed(entry)
         if self.nodes.get(name) == entry.uid:
@@ -176,7 +176,7 @@ class Kubelets:
             if state is not None:
                 self.table.drop(state)
 
-    def _lose_node(self, name: str) -> None:
+    def _delete_pods_of(self, name: str) -> None:
         """Delete the pods of a deleted node."""
         for namespace, pod_name in self._pods_of(name):
             pod = self.cluster.pod(namespace, pod_name)
@@ -240,7 +240,7 @@ class Kubelets:
         if resume.began(pod):
             self.containers.resume(pod)
             return
-        if devices.has_devices(pod) and not self._give_devices(pod):
+        if devices.has_devices(pod) and not self._assign_devices(pod):
             return
         ip = self.processes.address(pod) if self.processes is not None else self._address()
         state = self.table.pods[namespace, name] = PodState(pod["metadata"]["uid"], ip)
@@ -254,7 +254,7 @@ class Kubelets:
             pod_status["hostIPs"] = [{"ip": host}]
         self.containers.begin(pod, state)
 
-    def _give_devices(self, pod: Object) -> bool:
+    def _assign_devices(self, pod: Object) -> bool:
         """Assign a pod its devices, and unlock the node; a pod whose devices are in use fails."""
         name = pod["spec"]["nodeName"]
         node = self.cluster.node(name)

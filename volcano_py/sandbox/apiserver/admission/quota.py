@@ -82,7 +82,7 @@ class QuotaAdmission:
 def charge(name: str, hard: Usage, used: Usage, resource: Resource, obj: Object) -> tuple[str, Usage]:
     """The reason to deny an object, and the usage including it."""
     if resource.qualified == "pods":
-        missing = sorted(_unsaid(hard, obj))
+        missing = sorted(_missing_resources(hard, obj))
         if missing:
             return f"failed quota: {name}: must specify " + "; ".join(missing), used
     wanted = {key: value for key, value in usage(resource, obj).items() if key in hard}
@@ -191,7 +191,7 @@ def _in_scope(term: Object, pod: Object) -> bool:
     return False
 
 
-def _unsaid(hard: Usage, pod: Object) -> Iterator[str]:
+def _missing_resources(hard: Usage, pod: Object) -> Iterator[str]:
     """Resources that every container must specify under this quota, and the containers that do not."""
     spec = pod.get("spec") or {}
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]

@@ -47,7 +47,7 @@ class Definitions:
         crd = event.entry.load()
         if not _condition(crd, "Established"):
             if event.type == ADDED:
-                self._soon(self.accept, name)
+                self._call_soon(self.accept, name)
             return
         before = event.prev.load() if event.prev is not None else None
         if before is None or not _condition(before, "Established") or before["spec"] != crd["spec"]:
@@ -57,11 +57,11 @@ class Definitions:
                 resource = self.api.registry.get(*where)
                 if resource is not None:
                     resource.custom.terminating = True
-            self._soon(self.clean, name)
+            self._call_soon(self.clean, name)
         else:
             stored = next(v["name"] for v in crd["spec"]["versions"] if v["storage"])
             if stored not in (crd.get("status") or {}).get("storedVersions", []):
-                self._soon(self.accept, name)
+                self._call_soon(self.accept, name)
 
     def established(self, document: Object) -> Object:
         """A definition with the status of an accepted one, to store it without waiting."""
@@ -77,7 +77,7 @@ class Definitions:
         }
         return crd
 
-    def _soon(self, function: Any, name: str) -> None:
+    def _call_soon(self, function: Any, name: str) -> None:
         try:
             asyncio.get_running_loop().call_soon(function, name)
         except RuntimeError:

@@ -78,7 +78,7 @@ def _names(names: Object, out: list[Cause]) -> None:
 
 def _versions(spec: Object, out: list[Cause]) -> None:
     versions = spec.get("versions") or []
-    lifted = _lifted(versions)
+    lifted = _all_versions_equal(versions)
     seen: set[str] = set()
     storage = 0
     for index, version in enumerate(versions):
@@ -116,7 +116,7 @@ def _versions(spec: Object, out: list[Cause]) -> None:
         out[-1].message = f"Invalid value: {text}"
 
 
-def _lifted(versions: list[Object]) -> bool:
+def _all_versions_equal(versions: list[Object]) -> bool:
     """Whether all versions are equal: then their errors are reported under spec, as in v1beta1."""
     keys = ("schema", "subresources", "additionalPrinterColumns")
     return all(version.get(key) == versions[0].get(key) for version in versions for key in keys)

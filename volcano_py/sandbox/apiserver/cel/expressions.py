@@ -144,11 +144,11 @@ def evaluate_with(text: str, data: Schema) -> Any:
     except Exception as error:
         raise ValueError(str(error)) from None
     if result.type() == cel.Type.ERROR:
-        raise ValueError(_plainly(str(result)))
+        raise ValueError(_cel_go_text(str(result)))
     return result.plain_value()
 
 
-def _plainly(text: str) -> str:
+def _cel_go_text(text: str) -> str:
     """The library's errors in the texts of cel-go."""
     missing = re.search(r'Key not found in map : "?([^"]+)"?', text)
     return f"no such key: {missing.group(1)}" if missing else text
@@ -164,7 +164,7 @@ def evaluate(text: str, new: Any, old: Any) -> Any:
     except Exception as error:
         raise ValueError(str(error)) from None
     if result.type() == _error_type():
-        raise ValueError(_plainly(str(result)))
+        raise ValueError(_cel_go_text(str(result)))
     return result.plain_value()
 
 

@@ -98,7 +98,7 @@ def _check(spec: Object) -> None:
         raise errors.invalid(AUTHORIZATION, "", "", [cause])
 
 
-async def may_i(api: Api, request: Request) -> Plain:
+async def review_self_access(api: Api, request: Request) -> Plain:
     obj = _body(request)
     _check(obj["spec"])
     allowed = authorization.allowed(api, _access(obj["spec"], request.user))
@@ -151,7 +151,7 @@ async def bind(api: Api, request: Request) -> Plain:
 HANDLERS = {
     f"selfsubjectreviews.{AUTHENTICATION}": who_am_i,
     f"tokenreviews.{AUTHENTICATION}": token,
-    f"selfsubjectaccessreviews.{AUTHORIZATION}": may_i,
+    f"selfsubjectaccessreviews.{AUTHORIZATION}": review_self_access,
     f"subjectaccessreviews.{AUTHORIZATION}": may_they,
     f"localsubjectaccessreviews.{AUTHORIZATION}": may_they,
     f"selfsubjectrulesreviews.{AUTHORIZATION}": my_rules,

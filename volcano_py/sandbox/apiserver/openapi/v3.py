@@ -235,7 +235,7 @@ def _ref(name: str) -> Object:
 
 
 def _property(field: Field, given: Object, schemas: dict[str, Object]) -> Object:
-    out = _spelled(field.type, given, schemas)
+    out = _schema_of(field.type, given, schemas)
     if not field.pointer and not field.omit_empty and field.type.kind in ("string", "bool", "int32", "int64"):
         out.setdefault("default", {"string": "", "bool": False}.get(field.type.kind, 0))
     if not field.pointer and field.type.kind == "struct":
@@ -249,7 +249,7 @@ def _property(field: Field, given: Object, schemas: dict[str, Object]) -> Object
 
 
 def _item(type_: Type, given: Object, schemas: dict[str, Object]) -> Object:
-    out = _spelled(type_, given, schemas)
+    out = _schema_of(type_, given, schemas)
     if type_.kind == "struct":
         out["default"] = {}
     elif type_.kind == "string":
@@ -278,7 +278,7 @@ _SPECIAL: dict[str, Object] = {
 }
 
 
-def _spelled(type_: Type, given: Object, schemas: dict[str, Object]) -> Object:
+def _schema_of(type_: Type, given: Object, schemas: dict[str, Object]) -> Object:
     kind = type_.kind
     if kind == "struct":
         name = definition_name(type_.go_name)

@@ -134,7 +134,7 @@ def builtin(go_name: str) -> Type:
     properties = definition.get("properties", {})
     for name, spelled, flags, number, *patch in rows:
         pointer = spelled.startswith("*")
-        type_ = _spelled(spelled.lstrip("*"), properties.get(name, {}))
+        type_ = _parse_type(spelled.lstrip("*"), properties.get(name, {}))
         field = Field(name, type_, flags, number, pointer)
         if patch:
             field.strategy = patch[0]
@@ -157,10 +157,10 @@ def scalar(kind: str) -> Type:
     return found
 
 
-def _spelled(spelled: str, definition: dict[str, Any]) -> Type:
+def _parse_type(spelled: str, definition: dict[str, Any]) -> Type:
     if spelled.startswith("[]"):
         made = Type("list")
-        made.elem = _spelled(spelled[2:].lstrip("*"), definition.get("items", {}))
+        made.elem = _parse_type(spelled[2:].lstrip("*"), definition.get("items", {}))
         kind = definition.get("x-kubernetes-list-type", "atomic")
         made.keys = tuple(definition.get("x-kubernetes-list-map-keys", ())) if kind == "map" else ()
         made.is_set = kind == "set"
@@ -168,7 +168,7 @@ def _spelled(spelled: str, definition: dict[str, Any]) -> Type:
         return made
     if spelled.startswith("{}"):
         made = Type("map")
-        made.elem = _spelled(spelled[2:].lstrip("*"), definition.get("additionalProperties") or {})
+        made.elem = _parse_type(spelled[2:].lstrip("*"), definition.get("additionalProperties") or {})
         made.atomic = definition.get("x-kubernetes-map-type") == "atomic"
         return made
     if "." in spelled:

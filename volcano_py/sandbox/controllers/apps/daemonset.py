@@ -84,11 +84,11 @@ class DaemonSets:
         """The pods by their current or future node."""
         out: dict[str, list[Pod]] = {}
         for pod in self.pods.of(await self.adoption.claim(owner)):
-            out.setdefault(pod.node or _meant_for(pod.entry.load()), []).append(pod)
+            out.setdefault(pod.node or _node_of_affinity(pod.entry.load()), []).append(pod)
         return out
 
 
-def _meant_for(pod: Object) -> str:
+def _node_of_affinity(pod: Object) -> str:
     hard = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_HARD) or {}
     for term in hard.get("nodeSelectorTerms") or ():
         for row in term.get("matchFields") or ():

@@ -77,7 +77,7 @@ def _progressing(
     if is_complete(deployment, counts):
         message = f"{text} has successfully progressed."
         return put(rows, "Progressing", "True", "NewReplicaSetAvailable", message, now, fresh=True)
-    if _got_on(deployment.get("status") or {}, counts):
+    if _has_progressed(deployment.get("status") or {}, counts):
         return put(rows, "Progressing", "True", "ReplicaSetUpdated", f"{text} is progressing.", now, fresh=True)
     limit = deployment["spec"]["progressDeadlineSeconds"]
     if known is None or known["reason"] == "ProgressDeadlineExceeded" or done:
@@ -88,7 +88,7 @@ def _progressing(
     return rows
 
 
-def _got_on(old: Object, counts: Object) -> bool:
+def _has_progressed(old: Object, counts: Object) -> bool:
     def older(status: Object) -> int:
         return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
 

@@ -62,14 +62,14 @@ class StatefulSets:
         revisions = await self.history.record(owner)
         update = revisions.update["metadata"]["name"]
         current = (owner.get("status") or {}).get("currentRevision") or update
-        mine = await self._mine(owner)
+        mine = await self._pods_by_ordinal(owner)
         now = time.time()
         failure = None
         if not owner["metadata"].get("deletionTimestamp"):
             step = statefulset_plan.plan(owner, mine, update, now)
             failure = await self._carry_out(owner, step, revisions, current)
             if any(step):
-                mine = await self._mine(owner)
+                mine = await self._pods_by_ordinal(owner)
         status, again = statefulset_plan.status_of(owner, list(mine.values()), current, update, now)
         await self.client.set_status(COLLECTION, owner, status)
         live = {pod.labels.get(POD_LABEL, "") for pod in mine.values()} | {status["currentRevision"]}
@@ -78,7 +78,7 @@ class StatefulSets:
             raise failure
         return again
 
-    async def _mine(self, owner: Object) -> dict[int, Pod]:
+    async def _pods_by_ordinal(self, owner: Object) -> dict[int, Pod]:
         """The pods by ordinal; other pods that the selector matches are ignored."""
         out = {}
         for pod in self.pods.of(await self.adoption.claim(owner)):
@@ -105,7 +105,7 @@ class StatefulSets:
         scaled = (owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled")
         for pod in step.condemn:
             if scaled == "Delete":
-                await self._leave_claims_to(owner, pod)
+                await self._delete_claims_of(owner, pod)
         await pod_control.delete(self.client, owner, [pod.entry for pod in (*step.condemn, *step.renew)])
         return None
 
@@ -120,7 +120,7 @@ class StatefulSets:
             if key not in self.claims.entries:
                 await self.client.create(CLAIMS, claim)
 
-    async def _leave_claims_to(self, owner: Object, pod: Pod) -> None:
+    async def _delete_claims_of(self, owner: Object, pod: Pod) -> None:
         """Delete the claims of a pod that is deleted by scaling down."""
         ordinal = int(pod.name.rpartition("-")[2])
         holder = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.entry.uid}

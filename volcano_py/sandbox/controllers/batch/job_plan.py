@@ -40,7 +40,7 @@ class Tally:
     noted: dict[str, list[str]] = field(default_factory=lambda: {"succeeded": [], "failed": []})
     counted: dict[str, int] = field(default_factory=lambda: {"succeeded": 0, "failed": 0})
     completed: set[int] = field(default_factory=set)
-    given_up: set[int] = field(default_factory=set)  # indexes that have failed and are not retried
+    failed_indexes: set[int] = field(default_factory=set)  # indexes that have failed and are not retried
     failures: Counter[int] = field(default_factory=Counter)  # by index
     release: list[Pod] = field(default_factory=list)  # those whose finalizer is removed once the status is written
     fatal: str = ""  # the message of a rule that ends the whole Job
@@ -79,7 +79,7 @@ def tally(job: Object, pods: list[Pod]) -> Tally:
     completions = spec.get("completions") or 0
     if is_indexed(job):
         out.completed = job_indexes.parse(old.get("completedIndexes", ""), completions)
-        out.given_up = job_indexes.parse(old.get("failedIndexes", ""), completions)
+        out.failed_indexes = job_indexes.parse(old.get("failedIndexes", ""), completions)
     replace_late = spec.get("podReplacementPolicy") == "Failed"
     for pod in pods:
         succeeded = pod.phase == "Succeeded"
@@ -98,7 +98,7 @@ def tally(job: Object, pods: list[Pod]) -> Tally:
                 _note_success(job, pod, out)
             else:
                 _note_failure(pod, verdict, out)
-    _give_up_indexes(job, out)
+    _fail_indexes(job, out)
     if is_indexed(job):
         out.counted["succeeded"] = len(out.completed)
     return out
@@ -121,17 +121,17 @@ def _note_failure(pod: Pod, verdict: job_failure.Verdict, out: Tally) -> None:
     if verdict.action == "Ignore" or pod.entry.uid in out.noted["failed"]:
         return
     if verdict.action == "FailIndex":
-        out.given_up.add(index_of(pod))
+        out.failed_indexes.add(index_of(pod))
     elif verdict.action == "FailJob":
         out.fatal = out.fatal or verdict.message
     out.noted["failed"].append(pod.entry.uid)
 
 
-def _give_up_indexes(job: Object, out: Tally) -> None:
+def _fail_indexes(job: Object, out: Tally) -> None:
     limit = job["spec"].get("backoffLimitPerIndex")
     if limit is not None:
-        out.given_up |= {index for index, count in out.failures.items() if count > limit and index >= 0}
-    out.given_up -= out.completed
+        out.failed_indexes |= {index for index, count in out.failures.items() if count > limit and index >= 0}
+    out.failed_indexes -= out.completed
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
@@ -175,10 +175,10 @@ def _failure(job: Object, seen: Tally, started: float, now: float) -> tuple[str,
     if deadline is not None and started and not spec.get("suspend") and now >= started + deadline:
         return "DeadlineExceeded", "Job was active longer than specified deadline"
     most = spec.get("maxFailedIndexes")
-    if most is not None and len(seen.given_up) > most:
+    if most is not None and len(seen.failed_indexes) > most:
         text = "Job has exceeded the specified maximal number of failed indexes"
         return "MaxFailedIndexesExceeded", text
-    if seen.given_up and len(seen.completed) + len(seen.given_up) >= spec["completions"]:
+    if seen.failed_indexes and len(seen.completed) + len(seen.failed_indexes) >= spec["completions"]:
         return "FailedIndexes", "Job has failed indexes"
     return None
 
@@ -247,7 +247,7 @@ def _wanted(job: Object, seen: Tally, active: int) -> int:
     parallel: int = spec["parallelism"]
     if spec.get("completions") is None:
         return min(active, parallel) if seen.succeeded else parallel
-    left: int = spec["completions"] - seen.succeeded - len(seen.given_up)
+    left: int = spec["completions"] - seen.succeeded - len(seen.failed_indexes)
     return max(min(parallel, left), 0)
 
 
@@ -255,7 +255,7 @@ def _misplaced(job: Object, seen: Tally) -> list[Pod]:
     """Active pods whose index is complete, has failed, or belongs to another pod."""
     if not is_indexed(job):
         return []
-    taken = seen.completed | seen.given_up
+    taken = seen.completed | seen.failed_indexes
     out = []
     for pod in sorted(seen.active, key=lambda row: (not row.ready, row.created, row.name)):
         index = index_of(pod)
@@ -266,7 +266,7 @@ def _misplaced(job: Object, seen: Tally) -> list[Pod]:
 
 
 def _indexes(job: Object, seen: Tally, active: list[Pod], count: int) -> list[int | None]:
-    taken = seen.completed | seen.given_up | {index_of(pod) for pod in active}
+    taken = seen.completed | seen.failed_indexes | {index_of(pod) for pod in active}
     if job["spec"].get("podReplacementPolicy") == "Failed":
         taken |= {index_of(pod) for pod in seen.terminating}
     free: list[int | None] = [index for index in range(job["spec"]["completions"]) if index not in taken]

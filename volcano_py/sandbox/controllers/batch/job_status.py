@@ -31,7 +31,7 @@ def status_of(job: Object, seen: Tally, end: End | None, now: float) -> Object:
     if is_indexed(job):
         status["completedIndexes"] = job_indexes.render(seen.completed)
         if job["spec"].get("backoffLimitPerIndex") is not None:
-            status["failedIndexes"] = job_indexes.render(seen.given_up)
+            status["failedIndexes"] = job_indexes.render(seen.failed_indexes)
     started = old.get("startTime")
     if not suspended and (started is None or _was_suspended(old)):
         started = stamp(now)

@@ -71,14 +71,14 @@ class NodeLifecycle:
         if left is not None and left <= 0:
             if name not in self.lost or not is_unknown(node):
                 self.lost.add(name)
-                node = await self._lose(entry, node)
+                node = await self._set_unknown(entry, node)
             left = None  # the next heartbeat starts a sync
         else:
             self.lost.discard(name)
         await self._taint(entry, node)
         return left
 
-    async def _lose(self, entry: Entry, node: Object) -> Object:
+    async def _set_unknown(self, entry: Entry, node: Object) -> Object:
         """Set the conditions of the node to Unknown, and its pods to not ready."""
         rows = unknown_conditions((node.get("status") or {}).get("conditions") or [], metadata.now())
         if rows != (node.get("status") or {}).get("conditions"):

@@ -73,14 +73,14 @@ class ResourceClaims:
         for row in pod["spec"].get("resourceClaims") or ():
             template = row.get("resourceClaimTemplateName")
             if template and row["name"] not in rows:
-                claim = await self._made_for(pod, row["name"], template, key)
+                claim = await self._claim_from_template(pod, row["name"], template, key)
                 if claim is not None:
                     made[row["name"]] = {"name": row["name"], "resourceClaimName": claim}
         if made != rows:
             found = list(made.values())
             await self.client.set_status("pods", pod, {**status, "resourceClaimStatuses": found})
 
-    async def _made_for(self, pod: Object, name: str, template: str, key: str) -> str | None:
+    async def _claim_from_template(self, pod: Object, name: str, template: str, key: str) -> str | None:
         """The name of the claim of a pod from a template; None while the template does not exist."""
         meta = pod["metadata"]
         for entry in self.claims.select(meta["namespace"]):

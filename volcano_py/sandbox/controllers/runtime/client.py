@@ -126,7 +126,7 @@ class Client:
         return complete(self.resource(collection), entry.load()) if entry is not None else None
 
     async def create(self, collection: str, body: Object) -> Object:
-        await self._take_turns()
+        await self._yield_sometimes()
         return await self._verbs.create(self.name, self.resource(collection), body)
 
     async def update(
@@ -139,7 +139,7 @@ class Client:
         status: bool = False,
     ) -> None:
         """Change an object in place (again after a conflict); 404 when it was deleted or replaced."""
-        await self._take_turns()
+        await self._yield_sometimes()
         await self._verbs.update(self.name, self.resource(collection), key, change, uid, status)
 
     async def set_status(self, collection: str, obj: Object, status: Object) -> None:
@@ -151,7 +151,7 @@ class Client:
 
     async def delete(self, collection: str, entry: Entry, policy: str = "Background", grace: int | None = None) -> bool:
         """Delete the current version of an object; False if it does not exist."""
-        await self._take_turns()
+        await self._yield_sometimes()
         resource = self.resource(collection)
         current = resource.collection.entries.get(entry.key)
         if current is None:
@@ -178,7 +178,7 @@ class Client:
         except StatusError:  # mostly because the namespace is terminating
             self._correlator.forget(write)
 
-    async def _take_turns(self) -> None:
+    async def _yield_sometimes(self) -> None:
         self._writes += 1
         if self._writes % SLICE == 0:
             await asyncio.sleep(0)

@@ -66,7 +66,7 @@ class Runner:
         if chosen.everything is not None:
             for collection in list(self.store.collections.values()):
                 for entry in list(collection.select()):
-                    self._ask(chosen.everything(collection, Event(ADDED, entry, None), []), chosen.gather)
+                    self._enqueue_after(chosen.everything(collection, Event(ADDED, entry, None), []), chosen.gather)
             self._listen(self._all)
         if chosen.owns:
             self._listen(self._owned)
@@ -81,7 +81,7 @@ class Runner:
         self._undo.clear()
 
     def _observer(self, keys_of: Callable[[Event], Iterable[Key]]) -> Callable[[Event], None]:
-        return lambda event: self._ask(keys_of(event), self.controller.gather)
+        return lambda event: self._enqueue_after(keys_of(event), self.controller.gather)
 
     def _listen(self, listener: Listener) -> None:
         self.owners.listeners.append(listener)
@@ -89,7 +89,7 @@ class Runner:
 
     def _all(self, collection: Collection, event: Event, before: list[Object]) -> None:
         assert self.controller.everything is not None
-        self._ask(self.controller.everything(collection, event, before), self.controller.gather)
+        self._enqueue_after(self.controller.everything(collection, event, before), self.controller.gather)
 
     def _owned(self, collection: Collection, event: Event, before: list[Object]) -> None:
         """After a change of an object with a controller, or of its owners: sync the objects that manage it."""
@@ -100,7 +100,7 @@ class Runner:
             if holder is not None and holder[0] == self.controller.owns:
                 self.queue.add_after(holder[1], GATHER)
 
-    def _ask(self, keys: Iterable[Key], delay: float) -> None:
+    def _enqueue_after(self, keys: Iterable[Key], delay: float) -> None:
         for key in keys:
             self.queue.add_after(key, delay)
 

@@ -113,15 +113,15 @@ class Processes:
 
     def address(self, pod: Object) -> str:
         """An address for a new pod."""
-        return self._know(pod, self.addresses.take(pod)).address
+        return self._register(pod, self.addresses.take(pod)).address
 
     def adopt(self, pod: Object) -> None:
         """Continue a pod that was started before this sandbox."""
         address = pod["status"]["podIP"]
         self.addresses.adopt(pod, address)
-        self._know(pod, address)
+        self._register(pod, address)
 
-    def _know(self, pod: Object, address: str) -> _Pod:
+    def _register(self, pod: Object, address: str) -> _Pod:
         meta = pod["metadata"]
         known = _Pod(meta["namespace"], pod["spec"].get("subdomain") or "", address)
         self._pods[meta["uid"]] = known

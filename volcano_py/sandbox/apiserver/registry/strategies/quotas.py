@@ -120,7 +120,7 @@ def _limits(obj: Object, request: Request) -> list[Cause]:
                     out.append(field_forbidden(f"{at}.{field}", "may not be specified when `type` is 'Pod'"))
         tables = {field: limit.get(field) or {} for field in ("min", "max", "default", "defaultRequest")}
         for key in sorted(set().union(*tables.values())):
-            out.extend(_disordered(at, key, tables))
+            out.extend(_order_causes(at, key, tables))
         for key, value in sorted((limit.get("maxLimitRequestRatio") or {}).items()):
             if quantity.parse(value) < 1:
                 where = f"{at}.maxLimitRequestRatio[{key}]"
@@ -128,7 +128,7 @@ def _limits(obj: Object, request: Request) -> list[Cause]:
     return out
 
 
-def _disordered(at: str, key: str, tables: dict[str, dict[str, str]]) -> Iterator[Cause]:
+def _order_causes(at: str, key: str, tables: dict[str, dict[str, str]]) -> Iterator[Cause]:
     for field, less, more, shown, text in _ORDERED:
         small, large = tables[less].get(key), tables[more].get(key)
         if small is not None and large is not None and quantity.parse(large) < quantity.parse(small):
