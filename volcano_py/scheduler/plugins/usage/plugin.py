@@ -19,6 +19,7 @@ from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scop
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.amounts import oversubscribed
 from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
 from volcano_py.scheduler.model.pod_request import pod_limit
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
@@ -204,7 +205,7 @@ def _interval(metrics: Mapping[str, str]) -> float:
 
 
 def _capacities(session: Session) -> Floats:
-    """Milli-cpu and bytes of every node: its capacity, not its allocatable amounts."""
+    """Milli-cpu and bytes of every node: its capacity and what is oversubscribed, not its allocatable amounts."""
     found = np.zeros((2, len(session.table)))
     for i, node in enumerate(session.table.objects):
         capacity = node.status.capacity or {}
@@ -212,7 +213,8 @@ def _capacities(session: Session) -> Floats:
             found[0, i] = quantity.milli_value(capacity.get(CPU, 0))
             found[1, i] = quantity.value(capacity.get(MEMORY, 0))
         except ValueError:
-            continue
+            pass
+        found[:, i] += oversubscribed(node)
     return found
 
 
