@@ -12,5 +12,5 @@ a second time. A cycle builds everything from manifests, decides, and returns it
     cycles                               several cycles, and the batch form
     messages                             fit errors and conditions
     strategies and others                the clusters that are compared: strategies, full_clusters, network_clusters,
-                                         plugin_fields
+                                         plugin_fields, usage_fields
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.reference.comparison import Case, decide_plainly, difference, is_open
-from tests.reference.strategies import cases, each_another
+from tests.reference.strategies import ALL_THEMES, OWN_THEMES, cases, each_another
 
 CHOSEN = Path(__file__).parent / "chosen.jsonl"
 TIMES = 2
@@ -58,7 +58,7 @@ def choose(drawn: Sequence[tuple[Case, set[str]]]) -> list[Case]:
     return found
 
 
-def draw(count: int, seeded: int) -> list[tuple[Case, set[str]]]:
+def draw(count: int, seeded: int, themes: tuple[str, ...] = ALL_THEMES) -> list[tuple[Case, set[str]]]:
     drawn: list[tuple[Case, set[str]]] = []
 
     @seed(seeded)
@@ -69,7 +69,7 @@ def draw(count: int, seeded: int) -> list[tuple[Case, set[str]]]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(cases(themes))
     def keep(case: Case) -> None:
         if not is_open(case):
             assert not (found := difference(case)), found
@@ -82,7 +82,8 @@ def draw(count: int, seeded: int) -> list[tuple[Case, set[str]]]:
 
 if __name__ == "__main__":
     numbers = [int(text) for text in sys.argv[1:]]
-    of = draw(*(numbers + [1000, 7][len(numbers) :]))
+    count, seeded = numbers + [1000, 7][len(numbers) :]
+    of = draw(count, seeded) + draw(count // 10, seeded, OWN_THEMES)
     lines = [json.dumps(case, separators=(",", ":")) for case in choose(of)]
     CHOSEN.write_text("".join(f"{line}\n" for line in lines))
     print(f"{len(lines)} of {len(of)} clusters, {CHOSEN.stat().st_size // 1000} kB")

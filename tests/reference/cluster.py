@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.reference.job import Job
@@ -11,6 +11,15 @@ from tests.reference.node import Node
 from tests.reference.task import Task, task_of, timestamp
 
 Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The average load of a node in percent, and when it was measured. Volcano: ResourceUsage."""
+
+    time: float
+    cpu: float
+    memory: float
 
 
 class Queue:
@@ -33,8 +42,14 @@ class Queue:
 class Cluster:
     """All objects of the scheduler's cache."""
 
-    def __init__(self, manifests: Iterable[Manifest], default_queue: str = "default") -> None:
+    def __init__(
+        self,
+        manifests: Iterable[Manifest],
+        default_queue: str = "default",
+        usage: Mapping[str, Measurement] | None = None,
+    ) -> None:
         self.default_queue = default_queue
+        self.usage = usage or {}
         self.by_kind: dict[str, list[Manifest]] = {}
         for m in manifests:
             self.by_kind.setdefault(m["kind"], []).append(m)

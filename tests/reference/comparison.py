@@ -22,17 +22,24 @@ from tests.reference.resource import parse
 from tests.reference.task import Task, compare_tasks, task_of
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 
 Case = dict[str, Any]
-"""id, conf, cycles, seed, objects: the batch form of `volcano-py simulate run --jsonl --raw --parity`; come_back."""
+"""id, conf, cycles, seed, objects: the batch form of `volcano-py simulate run --jsonl --raw --parity`.
+
+come_back: whether owners recreate evicted pods. usage: by node the measured `cpu` and `memory` in percent, and the
+`age` of the measurement in the first cycle.
+"""
 
 
 def decide_fast(case: Case) -> list[dict[str, Any]]:
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=deviations.PARITY)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
     assert not simulation.refused, simulation.refused
+    for node, of in case.get("usage", {}).items():
+        simulation.cluster.usage[node] = NodeUsage(simulation.now - of["age"], of["cpu"], of["memory"])
     found = []
     for _ in range(case["cycles"]):
         pods = {key: o for (kind, key), o in simulation.objects.items() if kind == "Pod"}
@@ -49,7 +56,8 @@ def decide_fast(case: Case) -> list[dict[str, Any]]:
 
 def decide_plainly(case: Case) -> list[reference.Result]:
     rank = reference.rank_by_hash(case["seed"])
-    return reference.run(case["objects"], case["conf"], case["cycles"], rank, case.get("come_back", False))
+    come_back = case.get("come_back", False)
+    return reference.run(case["objects"], case["conf"], case["cycles"], rank, come_back, case.get("usage"))
 
 
 KNOWN: dict[str, str] = {}
@@ -58,13 +66,15 @@ KNOWN: dict[str, str] = {}
 
 OPEN = frozenset(("bind-rejected", "dispatch-order"))
 """If both occur in a cycle, Volcano leaves open which tasks of a job are bound before one is rejected."""
+OPEN_ALONE = frozenset(("usage-order",))
+"""Events after which Volcano leaves the result open."""
 
 
 def difference(case: Case, known: Container[str] = KNOWN) -> str:
     """The first difference; empty if there is none, or if one of the `known` rules decides before it."""
     fast = decide_fast(case)
     for number, (plain, f) in enumerate(zip(decide_plainly(case), fast, strict=True), 1):
-        if any(r in known for r in plain.rarities) or plain.rarities >= OPEN:
+        if any(r in known or r in OPEN_ALONE for r in plain.rarities) or plain.rarities >= OPEN:
             return ""
         p = plain.decisions()
         if not any(o["kind"] == "HyperNode" for o in case["objects"]):  # which of them is tried last is open
@@ -119,6 +129,8 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield {**case, "come_back": False}
     if case["cycles"] > 1:
         yield {**case, "cycles": case["cycles"] - 1}
+    for node in case.get("usage", {}):
+        yield {**case, "usage": {n: of for n, of in case["usage"].items() if n != node}}
     objects = case["objects"]
     for i, o in enumerate(objects):
         if o["kind"] == "PodGroup":  # with its pods

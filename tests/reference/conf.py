@@ -30,6 +30,7 @@ class Conf:
     actions: list[str]
     tiers: list[list[Option]]
     configurations: list[dict[str, Any]] = field(default_factory=list)
+    metrics: dict[str, str] = field(default_factory=dict)
 
     def action_arguments(self, action: str) -> dict[str, Any]:
         for entry in self.configurations:
@@ -52,7 +53,7 @@ def load(text: str) -> Conf:
             options.append(Option(plugin["name"], flags, plugin.get("arguments") or {}))
         tiers.append(options)
     actions = [a.strip() for a in document["actions"].split(",")]
-    return Conf(actions, tiers, document.get("configurations") or [])
+    return Conf(actions, tiers, document.get("configurations") or [], document.get("metrics") or {})
 
 
 def get_int(arguments: dict[str, Any], key: str, default: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.reference import conf as configuration
 from tests.reference.actions import ACTIONS
-from tests.reference.cluster import Cluster, Manifest
+from tests.reference.cluster import Cluster, Manifest, Measurement
 from tests.reference.messages import Condition
 from tests.reference.resource import Resource
 from tests.reference.session import Rank, Session
@@ -59,9 +59,10 @@ def cycle(
     rank: Rank,
     now: float,
     memory: dict[str, Any],
+    usage: Mapping[str, Measurement] | None = None,
 ) -> Result:
     """Decide once."""
-    session = Session(Cluster(manifests), conf, rank, now, memory)
+    session = Session(Cluster(manifests, usage=usage), conf, rank, now, memory)
     for name in conf.actions:
         ACTIONS[name](session)
     session.close()
@@ -123,14 +124,25 @@ def recreated(pod: Manifest) -> Manifest:
     return {**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def run(manifests: list[Manifest], conf_text: str, cycles: int, rank: Rank, come_back: bool = False) -> list[Result]:
-    """The time is first that of the newest object, and a second later in every cycle."""
+def run(
+    manifests: list[Manifest],
+    conf_text: str,
+    cycles: int,
+    rank: Rank,
+    come_back: bool = False,
+    usage: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[Result]:
+    """The time is first that of the newest object, and a second later in every cycle.
+
+    `usage`: by node its `cpu` and `memory` load in percent, and the `age` of the measurement in the first cycle.
+    """
     conf = configuration.load(conf_text)
     now = max((timestamp(m["metadata"]) for m in manifests), default=0.0)
     results: list[Result] = []
     memory: dict[str, Any] = {}
+    measured = {node: Measurement(now - of["age"], of["cpu"], of["memory"]) for node, of in (usage or {}).items()}
     for _ in range(cycles):
-        results.append(cycle(manifests, conf, rank, now, memory))
+        results.append(cycle(manifests, conf, rank, now, memory, measured))
         manifests = react(manifests, results[-1], now, come_back)
         now += 1.0
     return results
@@ -150,7 +162,8 @@ def main() -> None:
     for line in sys.stdin:
         case = json.loads(line)
         rank = rank_by_hash(case.get("seed", 0))
-        results = run(case["objects"], case["conf"], case.get("cycles", 1), rank, case.get("come_back", False))
+        cycles = case.get("cycles", 1)
+        results = run(case["objects"], case["conf"], cycles, rank, case.get("come_back", False), case.get("usage"))
         print(json.dumps({"id": case.get("id"), "cycles": [r.decisions() for r in results]}))
 
 

@@ -1,4 +1,4 @@
-"""What a pod requests. Volcano: GetPodResourceRequest; kube-scheduler: PodRequests with and without defaults."""
+"""Requests and limits of pods. Volcano: GetPodResourceRequest, GetPodResourceLimit; kube-scheduler: PodRequests."""
 
 from __future__ import annotations
 
@@ -28,6 +28,43 @@ def kube_request(pod: dict[str, Any], non_zero: bool) -> Resource:
     _pod_level(pod, r)
     if pod["spec"].get("overhead"):
         r.add(parse(pod["spec"]["overhead"]))
+    return r
+
+
+def pod_limit(pod: dict[str, Any]) -> Resource:
+    """Volcano's limit: like the request, but the overhead is only added to resources that have a limit."""
+    r = Resource()
+    status = pod.get("status") or {}
+    for container in pod["spec"].get("containers") or []:
+        r.add(_limit(container, pod, status.get("containerStatuses")))
+    sidecars = Resource()
+    peak = Resource()
+    for container in pod["spec"].get("initContainers") or []:
+        if container.get("restartPolicy") == "Always":
+            limit = _limit(container, pod, status.get("initContainerStatuses"))
+            r.add(limit)
+            sidecars.add(limit)
+            peak.set_max(sidecars)
+        else:
+            peak.set_max(_limit(container, pod, None).add(sidecars))
+    r.set_max(peak)
+    own = (pod["spec"].get("resources") or {}).get("limits") or {}
+    r.cpu = parse(own).cpu if "cpu" in own else r.cpu
+    r.memory = parse(own).memory if "memory" in own else r.memory
+    overhead = parse(pod["spec"].get("overhead"))
+    r.cpu += overhead.cpu if r.cpu else 0.0
+    r.memory += overhead.memory if r.memory else 0.0
+    return r
+
+
+def _limit(container: dict[str, Any], pod: dict[str, Any], statuses: list[dict[str, Any]] | None) -> Resource:
+    r = parse((container.get("resources") or {}).get("limits"))
+    status = next((s for s in statuses or [] if s["name"] == container.get("name")), {})
+    if status.get("resources") is not None:
+        given = parse(status["resources"].get("limits"))
+        if _cannot_be_resized(pod):
+            return given
+        r.set_max(given)
     return r
 
 

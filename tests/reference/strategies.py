@@ -12,6 +12,7 @@ from hypothesis.internal.conjecture import engine
 from tests.reference.full_clusters import FULL_THEMES, full_clusters
 from tests.reference.network_clusters import NETWORK_THEMES, network_clusters
 from tests.reference.plugin_fields import DRAWN_PLUGINS, add_plugin_fields, plugin_arguments
+from tests.reference.usage_fields import with_usage
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -129,6 +130,9 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
+OWN_THEMES = ("usage",)
+"""Plugins whose inputs no other theme has; they are not among `ALL_THEMES`."""
+_USAGE_BASES = ("", "", "requests", "empty", "roles", "leaving", "preempt", "reclaim", "capacity", "topology")
 ALL_THEMES = (*THEMES, *FULL_THEMES * 12, *FULL_THEMES[:2] * 12, *NETWORK_THEMES * 9)
 _PLUGIN_SETS: tuple[tuple[str, ...], ...] = (
     *((),) * 5,
@@ -293,6 +297,14 @@ def each_another() -> Any:
 def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     """A cluster, a configuration, and the number of cycles: the batch form of `simulate run`."""
     theme = draw(s.sampled_from(themes))
+    if theme == "usage":
+        return draw(with_usage(draw(plain_cases(draw(s.sampled_from(_USAGE_BASES))))))
+    return draw(plain_cases(theme))
+
+
+@s.composite
+def plain_cases(draw: s.DrawFn, theme: str) -> Manifest:
+    """Cases of a theme that is not a plugin."""
     extra_plugins = draw(s.sampled_from(_PLUGIN_SETS))
     if theme in NETWORK_THEMES:
         objects = draw(network_clusters(theme))

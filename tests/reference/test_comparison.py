@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,20 +17,30 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.reference.choice import OFTEN, TIMES, chosen, events_of
 from tests.reference.comparison import KNOWN, Case, decide_plainly, difference, is_open
 from tests.reference.plugins import PLUGINS
-from tests.reference.strategies import cases, each_another
+from tests.reference.strategies import ALL_THEMES, OWN_THEMES, cases, each_another
 
 FOUND = Path(__file__).parent / "found"
 QUICK = 24
+QUICK_OF_PLUGIN = 6
 THOROUGH = int(os.environ.get("REFERENCE_CASES", "1000"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
 LEAST_BINDING = 0.3
 LEAST_EVICTING = 0.2
 LEAST_DECIDING = 0.1
+LEAST_DECIDING_OF_PLUGIN = 0.3
 
 
-def compare(count: int, seeded: int, binding: float, evicting: float, deciding: float) -> None:
+def compare(
+    count: int,
+    seeded: int,
+    binding: float,
+    evicting: float,
+    deciding: float,
+    themes: tuple[str, ...] = ALL_THEMES,
+    plugins: Iterable[str] = tuple(p for p in PLUGINS if p not in OWN_THEMES),
+) -> None:
     """Compare `count` cases, and check that they are relevant: the minimum parts of them in which pods are bound and
-    evicted, and in which each plugin decides."""
+    evicted, and in which each of the plugins decides."""
     seen: Counter[str] = Counter()
 
     @seed(seeded)
@@ -40,7 +51,7 @@ def compare(count: int, seeded: int, binding: float, evicting: float, deciding: 
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(cases(themes))
     def same(case: Case) -> None:
         if is_open(case):
             seen["left open by Volcano"] += 1
@@ -61,7 +72,7 @@ def compare(count: int, seeded: int, binding: float, evicting: float, deciding: 
     print(f"\n{total} cases; " + "; ".join(f"{what}: {n / total:.0%}" for what, n in sorted(seen.items())))
     assert seen["bind"] >= binding * total, "too few cases bind anything"
     assert seen["evict"] >= evicting * total, "too few cases evict a pod"
-    for plugin in PLUGINS:
+    for plugin in plugins:
         assert seen[f"{plugin} decides"] >= deciding * total, f"plugin {plugin} decides too little"
 
 
@@ -81,9 +92,20 @@ def test_a_few_clusters() -> None:
     compare(QUICK, SEED, 0, 0, 0)  # the examples depend on the loaded modules
 
 
+@pytest.mark.parametrize("plugin", OWN_THEMES)
+def test_a_few_clusters_of_a_plugin(plugin: str) -> None:
+    compare(QUICK_OF_PLUGIN, SEED, 0, 0, 0, (plugin,))
+
+
 @pytest.mark.slow
 def test_many_clusters() -> None:
     compare(THOROUGH, SEED + 1, LEAST_BINDING, LEAST_EVICTING, LEAST_DECIDING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugin", OWN_THEMES)
+def test_many_clusters_of_a_plugin(plugin: str) -> None:
+    compare(THOROUGH // 5, SEED + 1, LEAST_BINDING, 0, LEAST_DECIDING_OF_PLUGIN, (plugin,), (plugin,))
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.glob("*.json")), ids=lambda p: p.stem)

@@ -19,6 +19,7 @@ from tests.reference.plugins.resourcequota import resourcequota
 from tests.reference.plugins.sla import sla
 from tests.reference.plugins.task_topology import task_topology
 from tests.reference.plugins.tdm import tdm
+from tests.reference.plugins.usage import usage
 
 PLUGINS = {
     "priority": priority,
@@ -40,4 +41,5 @@ PLUGINS = {
     "resource-strategy-fit": resource_strategy_fit,
     "task-topology": task_topology,
     "tdm": tdm,
+    "usage": usage,
 }
