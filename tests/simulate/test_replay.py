@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -15,17 +18,20 @@ from click.testing import CliRunner
 
 from tests.scheduler import churn
 from volcano_py.api import gang
-from volcano_py.api.core import Container, EnvVar, Pod, PodSpec
+from volcano_py.api.core import Container, EnvVar, Node, Pod, PodSpec
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.cli.main import main
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, load
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE
 from volcano_py.scheduler.recording import entries
+from volcano_py.scheduler.recording import file as recording_file
+from volcano_py.scheduler.recording import recorder as recording
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
-from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.replay import replay
 
 
@@ -108,9 +114,6 @@ def test_private_fields_are_not_recorded(tmp_path: Path) -> None:
     container = Container(name="c", env=[EnvVar(name="A", value="private-value")], command=["private-command"])
     spec = PodSpec(scheduler_name="volcano", containers=[container])
     recorder = Recorder(tmp_path, model)
-    from volcano_py.scheduler.framework.config import DEFAULT_TEXT, load
-    from volcano_py.scheduler.run_once import REGISTRY
-
     conf = load(DEFAULT_TEXT + "metrics:\n  password: private-password\n", REGISTRY.actions)
     for name in ("before", "after"):
         model.upsert("Pod", Pod(metadata=ObjectMeta(name=name, namespace="default", uid=name), spec=spec))
@@ -177,3 +180,85 @@ def test_a_recording_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None
         assert result.exit_code == 2 and says in result.stderr and len(result.stderr.splitlines()) == 1
     with pytest.raises(ArchiveError, match="has no cycle 99; it has 1 to 3"):
         list(replay(file, 99))
+
+
+class Disk:
+    """Stands for `os.write` on a disk with this many bytes of free space; None: without a limit."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.free: int | None = None
+        self._write = os.write
+        monkeypatch.setattr(recording_file.os, "write", self.write)
+
+    def write(self, handle: int, content: memoryview) -> int:
+        if self.free is None:
+            return self._write(handle, content)
+        if self.free == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = self._write(handle, content[: self.free])
+        self.free -= written
+        return written
+
+
+def cycles_of(recorder: Recorder, model: RecordedCluster, count: int) -> None:
+    """Cycles of a model that changes, each written before the next one begins."""
+    conf = load(DEFAULT_TEXT, REGISTRY.actions)
+    for _ in range(count):
+        model.upsert("Node", Node(metadata=ObjectMeta(name=secrets.token_hex(200))))
+        recorder.begin(conf, 0.0, 0, None, None, DEFAULT_SAMPLE)
+        recorder.end(run_once(model, conf, 0.0, 0).plan)
+        recorder._writer.submit(int).result()
+
+
+def test_a_full_disk_pauses_the_recording_with_one_log_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    disk, model = Disk(monkeypatch), RecordedCluster()
+    recorder = Recorder(tmp_path, model, retry=0.0)
+    cycles_of(recorder, model, 2)
+    disk.free = 100
+    cycles_of(recorder, model, 3)
+    disk.free = 0
+    cycles_of(recorder, model, 3)
+    (file,) = tmp_path.iterdir()
+    assert replayed([file]) == (2, 2, 0), "what was complete can be replayed, and nothing else takes space"
+    disk.free = None
+    cycles_of(recorder, model, 2)
+    recorder.close()
+    assert replayed(sorted(tmp_path.iterdir())) == (4, 4, 0)
+    lines = [record.getMessage().partition(f"{tmp_path}: ")[2] for record in caplog.records]
+    assert lines == [
+        "No space left on device; recording continues when files can be written again",
+        "recording continues",
+    ]
+
+
+def test_nothing_is_kept_in_memory_while_the_recording_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, model = Disk(monkeypatch), RecordedCluster()
+    recorder = Recorder(tmp_path, model)
+    disk.free = 0
+    cycles_of(recorder, model, 3)
+    recorder.close()
+    assert model.lines is None and not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_deleted_meanwhile_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = RecordedCluster()
+    recorder = Recorder(tmp_path, model, cycles=2)
+    cycles_of(recorder, model, 3)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    cycles_of(recorder, model, 3)
+    recorder.close()
+    assert len(list(tmp_path.iterdir())) == 1 and not caplog.records
+
+
+def test_a_file_ends_before_it_is_too_large_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_CONTENT", 2000)
+    model = RecordedCluster()
+    recorder = Recorder(tmp_path, model)
+    cycles_of(recorder, model, 6)
+    recorder.close()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 1 and replayed(files) == (6, 6, 0)

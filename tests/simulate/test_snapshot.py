@@ -226,3 +226,20 @@ def test_too_much_is_rejected_before_it_fills_the_memory(tmp_path: Path, monkeyp
     with pytest.raises(ArchiveError, match="above the limit"):
         snapshots.save(snapshot_of(pods), tmp_path / "large")
     assert not (tmp_path / "large").exists()
+
+
+def test_millions_of_empty_lines_are_rejected_before_they_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_LINES", 1000)
+    content = gzip.decompress(packed(tmp_path / "lines").read_bytes())
+    (tmp_path / "lines").write_bytes(gzip.compress(content + b"\n" * 1001))
+    with pytest.raises(ArchiveError, match="is damaged; copy it again"):
+        snapshots.load(tmp_path / "lines")
+
+
+def test_a_large_file_that_is_no_snapshot_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(500 * 2**20)
+    with pytest.raises(ArchiveError, match="sparse is not a snapshot"):
+        snapshots.load(tmp_path / "sparse")

@@ -19,6 +19,8 @@ from volcano_py import __version__
 
 MAX_BYTES = 256 * 2**20
 """Limit of an archive's content, decompressed: about 200,000 pods."""
+MAX_LINES = 4_000_000
+"""Limit of its lines: far more than content of this size has, and little memory."""
 _LEVEL = 4
 _CHUNK = 2**20
 _MB = 1e6
@@ -73,6 +75,8 @@ def read(path: Path, format: str, version: int, made_by: str, *, growing: bool =
     """Header and content of an archive of this format, at most of this version. `made_by` is the command that makes
     one. `growing`: it has no last line, and what is written of it so far counts. Raises ArchiveError, OSError."""
     content = _decompressed(path, format, made_by, growing)
+    if content.count(b"\n") > MAX_LINES:
+        raise _damaged(path, made_by)
     lines = content.split(b"\n")
     try:
         header = _header.decode(lines[0])
@@ -109,7 +113,7 @@ def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes
                 try:
                     part = stream.decompress(chunk, MAX_BYTES + 1 - size)
                 except zlib.error:
-                    raise ArchiveError(f"{path} is damaged; copy it again, or recreate it with `{made_by}`") from None
+                    raise _damaged(path, made_by) from None
                 parts.append(part)
                 size += len(part)
                 if size > MAX_BYTES:
@@ -122,3 +126,7 @@ def _decompressed(path: Path, format: str, made_by: str, growing: bool) -> bytes
 
 def _truncated(path: Path, made_by: str) -> ArchiveError:
     return ArchiveError(f"{path} is truncated; copy it again, or recreate it with `{made_by}`")
+
+
+def _damaged(path: Path, made_by: str) -> ArchiveError:
+    return ArchiveError(f"{path} is damaged; copy it again, or recreate it with `{made_by}`")

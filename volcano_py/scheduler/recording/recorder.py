@@ -1,17 +1,15 @@
 """`--record DIR`: recent cycles on disk, with all that is needed to run them again.
 
 The model is a RecordedCluster, which notes each change from outside of a cycle. A file holds at most CYCLES cycles; the
-oldest files are deleted when the folder holds more than its limit. Files are written in a thread; a folder that cannot
-be written to ends the recording, and nothing else.
+oldest files are deleted when the folder holds more than its limit. Files are written in a thread. If a write fails (a
+full disk), the recording pauses, and continues in a new file once a write succeeds; the scheduler is not affected.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
-import os
-import secrets
 import time
-import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,15 +25,18 @@ from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
-from volcano_py.scheduler.recording.archive import MAX_BYTES, Header
+from volcano_py.scheduler.recording.archive import MAX_BYTES
+from volcano_py.scheduler.recording.file import RecordingFile, make_folder
 from volcano_py.scheduler.recording.private import without_private, without_secrets
 
 log = logging.getLogger(__name__)
 
 CYCLES = 200
 """Of one file."""
-_LEVEL = 1
-_PREFIX, _SUFFIX = "cycles-", ".recording"
+MAX_CONTENT = MAX_BYTES // 2
+"""Size in bytes, before compression, at which a file ends early: larger ones could not be read."""
+RETRY_SECONDS = 30.0
+"""Pause after a failed write."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -143,19 +144,35 @@ class Recorder:
     Call `begin` before a cycle and `end` after it.
     """
 
-    def __init__(self, folder: Path, model: RecordedCluster, limit: int = MAX_BYTES, cycles: int = CYCLES) -> None:
-        """Raises OSError if the folder cannot be made."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(
+        self,
+        folder: Path,
+        model: RecordedCluster,
+        limit: int = MAX_BYTES,
+        cycles: int = CYCLES,
+        retry: float = RETRY_SECONDS,
+    ) -> None:
+        """`retry`: seconds without recording after a failed write.
+
+        Raises OSError if the folder cannot be made, unless the disk is full.
+        """
+        try:
+            make_folder(folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
         self._folder = folder
         self._model = model
         self._limit = limit
         self._cycles = cycles
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recorder")
-        self._file: _File | None = None
+        self._file: RecordingFile | None = None
         self._count = 0
         self._settings: Configuration | None = None
         self._usage: object = None
-        self._broken = False
+        self._retry = retry
+        self._paused_until: float | None = None
+        self._failure_logged = False
         self._cycle: entries.Cycle
 
     def begin(
@@ -169,12 +186,13 @@ class Recorder:
     ) -> None:
         """A cycle is about to run with these inputs."""
         model = self._model
-        if self._broken:
+        if self._is_paused():
             model.lines = None
             return
-        if model.lines is None or self._count >= self._cycles:
+        full = self._file is not None and self._file.content >= MAX_CONTENT
+        if model.lines is None or full or self._count >= self._cycles:
             model.lines, self._count, self._settings, self._usage = model.everything(), 0, None, model.usage
-            self._file = _File(self._folder, self._limit)
+            self._file = RecordingFile(self._folder, self._limit)
         if model.usage is not self._usage:
             self._usage = model.usage
             model.lines.append(_encode(usage(model)))
@@ -197,7 +215,7 @@ class Recorder:
         """The cycle has run."""
         model, file = self._model, self._file
         model.in_cycle = False
-        if self._broken or model.lines is None or file is None:
+        if model.lines is None or file is None:
             return
         self._cycle.decisions = msgspec.Raw(_encode(decisions))
         lines = [*model.lines, _encode(self._cycle)]
@@ -209,48 +227,30 @@ class Recorder:
         """Wait until everything is written."""
         self._writer.shutdown()
 
-    def _write(self, file: _File, lines: list[bytes]) -> None:
-        if self._broken:
+    def _is_paused(self) -> bool:
+        """Whether the last file failed, and the time to try a new one has not come."""
+        if self._file is None or not self._file.failed:
+            return False
+        now = time.monotonic()
+        if self._paused_until is None:
+            self._paused_until = now + self._retry
+        if now < self._paused_until:
+            return True
+        self._paused_until, self._model.lines = None, None
+        return False
+
+    def _write(self, file: RecordingFile, lines: list[bytes]) -> None:
+        if file.failed:
             return
         try:
             file.write(lines)
         except OSError as error:
-            log.error("--record %s: %s; nothing more is recorded", self._folder, error.strerror or error)
-            self._broken = True
-
-
-class _File:
-    """One file of the folder. After each cycle it can be read up to that cycle."""
-
-    def __init__(self, folder: Path, limit: int) -> None:
-        self._folder, self._limit = folder, limit
-        self._path = folder / f"{_PREFIX}{time.time_ns() // 1_000_000}-{secrets.token_hex(4)}{_SUFFIX}"
-        self._gzip = zlib.compressobj(_LEVEL, wbits=31)
-        self._handle = -1
-
-    def write(self, lines: list[bytes]) -> None:
-        """Append. Raises OSError."""
-        if self._handle < 0:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            self._handle = os.open(self._path, flags, 0o600)
-            lines = [_encode(Header(entries.FORMAT, entries.VERSION)), *lines]
-        packed = self._gzip.compress(b"\n".join(lines) + b"\n") + self._gzip.flush(zlib.Z_SYNC_FLUSH)
-        with memoryview(packed) as rest:
-            written = 0
-            while written < len(rest):
-                written += os.write(self._handle, rest[written:])
-        self._delete_oldest()
-
-    def _delete_oldest(self) -> None:
-        files = sorted(self._folder.glob(f"{_PREFIX}*{_SUFFIX}"))
-        sizes = {file: file.stat().st_size for file in files}
-        total = sum(sizes.values())
-        for file in files:
-            if total <= self._limit or file == self._path:
-                break
-            file.unlink()
-            total -= sizes[file]
-
-    def __del__(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
+            file.failed = True
+            if not self._failure_logged:
+                self._failure_logged = True
+                why = error.strerror or error
+                log.error("--record %s: %s; recording continues when files can be written again", self._folder, why)
+        else:
+            if self._failure_logged:
+                self._failure_logged = False
+                log.info("--record %s: recording continues", self._folder)
