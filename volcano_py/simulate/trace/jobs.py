@@ -5,11 +5,17 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from msgspec import Struct
 
 GPU = "gpu-milli"
 """The resource of GPUs in a trace: thousandths, so that shares of a GPU count."""
+
+_LARGEST = 1e11
+"""Of a number in a trace (seconds, thousandths, MiB): 3000 years, so that every time is a date."""
+_LONGEST = 100_000
+"""Of a line, in characters."""
 
 
 class TraceError(ValueError):
@@ -65,10 +71,14 @@ def read_nodes(path: Path) -> list[TraceNode]:
     """The nodes of an openb file. Raises TraceError, OSError."""
     found = []
     for number, row in _csv(path, ("sn", "cpu_milli", "memory_mib", "gpu")):
-        try:
-            capacity = {"cpu": int(row["cpu_milli"]), "memory": int(row["memory_mib"]), GPU: 1000 * int(row["gpu"])}
-        except ValueError as error:
-            raise TraceError(f"{path}:{number}: {error}") from None
+        problem = _problem(row, ("cpu_milli", "memory_mib", "gpu"))
+        if problem:
+            raise TraceError(f"{path}:{number}: {problem}")
+        capacity = {
+            "cpu": _whole(row["cpu_milli"]),
+            "memory": _whole(row["memory_mib"]),
+            GPU: 1000 * _whole(row["gpu"]),
+        }
         found.append(TraceNode(row["sn"], capacity, row.get("model") or ""))
     if not found:
         raise TraceError(f"{path} has no node")
@@ -77,7 +87,7 @@ def read_nodes(path: Path) -> list[TraceNode]:
 
 def _csv(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
+        reader = csv.DictReader(_lines(file, path))
         try:
             missing = [column for column in columns if column not in (reader.fieldnames or ())]
             if missing:
@@ -92,29 +102,53 @@ def _openb(path: Path) -> Iterable[TraceJob | str]:
     """Jobs, and for other rows the fault."""
     columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time")
     for number, row in _csv(path, columns):
-        for column in columns[1:]:
-            if not row[column].replace(".", "", 1).removeprefix("-").isdecimal():
-                yield f"{number}: {column} is {row[column]!r}, and must be a number"
-                break
-        else:
-            begun = row.get("scheduled_time") or row["creation_time"]
-            duration = float(row["deletion_time"]) - float(begun)
-            if duration < 0:
-                yield f"{number}: {row['name']} ends {-duration:g} s before it begins"
-                continue
-            requests = {
-                "cpu": int(row["cpu_milli"]),
-                "memory": int(row["memory_mib"]),
-                GPU: int(row["num_gpu"]) * int(row["gpu_milli"]),
-            }
-            models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
-            user = row.get("qos") or "all"
-            yield TraceJob(row["name"], float(row["creation_time"]), duration, user, 1, requests, models)
+        begun = "scheduled_time" if row.get("scheduled_time") else "creation_time"
+        problem = _problem(row, (*columns[1:], begun))
+        if problem:
+            yield f"{number}: {problem}"
+            continue
+        duration = float(row["deletion_time"]) - float(row[begun])
+        if duration < 0:
+            yield f"{number}: {row['name']} ends {-duration:g} s before it begins"
+            continue
+        requests = {
+            "cpu": _whole(row["cpu_milli"]),
+            "memory": _whole(row["memory_mib"]),
+            GPU: _whole(row["num_gpu"]) * _whole(row["gpu_milli"]),
+        }
+        models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
+        user = row.get("qos") or "all"
+        yield TraceJob(row["name"], float(row["creation_time"]), duration, user, 1, requests, models)
+
+
+def _problem(row: dict[str, str], columns: Iterable[str]) -> str:
+    """What is wrong with the numbers of a row; empty: nothing."""
+    for column in columns:
+        text = row[column]
+        if not text.replace(".", "", 1).removeprefix("-").isdecimal():
+            return f"{column} is {text!r}, and must be a number"
+        if not 0 <= float(text) <= _LARGEST:
+            return f"{column} is {text}, and must be from 0 to {_LARGEST:.0e}"
+    return ""
+
+
+def _whole(text: str) -> int:
+    return int(float(text))
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file, of bounded length."""
+    number = 0
+    while line := file.readline(_LONGEST):
+        number += 1
+        if len(line) == _LONGEST:
+            raise TraceError(f"{path}:{number}: the line has {_LONGEST:,} characters or more; is it a trace?")
+        yield line
 
 
 def _swf(path: Path, cores: int) -> Iterable[TraceJob | str]:
     with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_lines(file, path), 1):
             text = line.partition(";")[0].split()
             if not text:
                 continue
@@ -122,6 +156,9 @@ def _swf(path: Path, cores: int) -> Iterable[TraceJob | str]:
                 fields = [float(field) for field in text]
             except ValueError as error:
                 yield f"{number}: {error}"
+                continue
+            if not all(abs(field) <= _LARGEST for field in fields):
+                yield f"{number}: a number is not finite, or above {_LARGEST:.0e}"
                 continue
             if len(fields) < 12:
                 yield f"{number}: {len(fields)} fields; SWF has 18"
