@@ -12,15 +12,17 @@ from rich.console import Console
 
 from tests.cli.conftest import Vcctl
 from tests.e2e.cluster import bound, cluster, job, until
-from volcano_py.api.kinds import JOB, PODGROUP
+from volcano_py.api.kinds import JOB, PODGROUP, ROLE, ROLEBINDING
 from volcano_py.cli.explain_answer import Answer, answer
 from volcano_py.cli.explain_facts import Facts
 from volcano_py.cli.explain_print import show
+from volcano_py.kube.client import Client
+from volcano_py.sandbox.apiserver.registry.request import User
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.scheduler.explain.table import SCHEDULER_NOT_RUNNING
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import as_struct
-from volcano_py.simulate.snapshot import Snapshot
+from volcano_py.simulate.snapshot import NAMESPACE, OBJECT, Snapshot, Unread, summary
 from volcano_py.testing.table import configuration, manifests
 
 SCENARIO: dict[str, Any] = {
@@ -32,6 +34,7 @@ SCENARIO: dict[str, Any] = {
     "conf": {"plugins": [["priority", "gang"], ["predicates", "nodeorder"]]},
 }
 NOW = 1_800_000_000.0
+DELETED = {"name": "g", "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": ["a.b/c"]}
 
 
 def facts(kind: str, name: str, scenario: dict[str, Any] = SCENARIO, **change: Any) -> Facts:
@@ -88,12 +91,29 @@ def test_a_scheduler_that_is_down_is_the_first_blocker_and_the_rest_is_answered(
 
 def test_without_the_right_to_read_nodes_the_report_of_the_scheduler_is_the_answer() -> None:
     read = facts("podgroup", "g")
-    read.notes.append("Node: nodes is forbidden")
+    read.snapshot.unread = (Unread("Node", "nodes is forbidden", forbidden=True),)
     group = read.snapshot.of("PodGroup")[0]
     assert group.metadata.name in ("g", "old")
     found = answer(read, "volcano", True)
     assert found.verdict == "The scheduler reports no reason for podgroup default/g; its phase is Inqueue."
-    assert found.unblock == [] and found.notes == ["Node: nodes is forbidden"]
+    assert found.unblock == [] and "too little can be read to simulate a cycle" in found.notes[0]
+
+
+def test_one_object_that_cannot_be_decoded_does_not_end_the_answer() -> None:
+    read = facts("podgroup", "g")
+    read.snapshot.unread = (Unread("Pod", "default/odd cannot be decoded and is left out", OBJECT),)
+    assert [b.code for b in answer(read, "volcano", True).blockers] == ["NodeResources"]
+
+
+def test_kinds_that_may_not_be_listed_are_one_sentence() -> None:
+    unread = [Unread(kind, f"{kind} is forbidden", forbidden=True) for kind in ("Node", "Pod")]
+    unread.append(Unread("Queue", "only those of namespace a; others are forbidden", NAMESPACE, True))
+    unread.append(Unread("configuration", "key x is missing"))
+    assert summary(unread) == [
+        "no permission to list: Node, Pod",
+        "only those of namespace a; others are forbidden: Queue",
+        "configuration: key x is missing",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +130,30 @@ def test_what_no_cycle_tries(kind: str, change: dict[str, Any], code: str, words
     assert words in found.verdict
 
 
+def test_a_podgroup_whose_pods_belong_to_another_scheduler() -> None:
+    read = facts("podgroup", "g")
+    for pod in read.snapshot.of("Pod"):
+        pod.spec.scheduler_name = "other"
+    (blocker,) = answer(read, "volcano", True).blockers
+    assert blocker.sentence == "spec.schedulerName of the pods (2) is other, so the scheduler volcano ignores them."
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "state", "words"),
+    [
+        ("job", {"spec": {"schedulerName": "other"}, "status": {"running": 2}}, "running", "their scheduler is other"),
+        ("pod", {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "running", "bound to node n1"),
+        ("job", {"metadata": DELETED}, "deleting", "deleted at 2026-01-02T00:00:00Z, and is not scheduled; it exists"),
+        ("podgroup", {"metadata": DELETED}, "deleting", "until its finalizers are removed: a.b/c."),
+    ],
+)
+def test_what_does_not_wait(kind: str, change: dict[str, Any], state: str, words: str) -> None:
+    read = facts(kind, "g", **change)
+    read.scheduler = SCHEDULER_NOT_RUNNING.because(lease="a/b", holder="a", seconds=90) if state == "deleting" else None
+    found = answer(read, "volcano", True)
+    assert found.state == state and words in found.verdict and not found.blockers and not found.unblock
+
+
 def test_an_object_that_cannot_be_used() -> None:
     scenario = {**SCENARIO, "jobs": {"g": {"phase": "Inqueue", "min": -2, "each": {"cpu": 2}}}}
     found = answer(facts("podgroup", "g", scenario), "volcano", True)
@@ -123,15 +167,54 @@ def test_a_podgroup_that_the_controllers_have_not_made() -> None:
     assert [b.code for b in answer(read, "volcano", True).blockers] == ["PodGroupMissing"]
 
 
+def kubeconfig(path: Path, url: str, user: str) -> str:
+    """A kubeconfig of a user of the sandbox."""
+    cluster = {"name": "c", "cluster": {"server": url, "insecure-skip-tls-verify": True}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {"token": f"token-of-{user}"}}]
+    path.write_text(json.dumps({"current-context": "c", "clusters": [cluster], "contexts": [context], "users": users}))
+    return str(path)
+
+
 async def test_exit_codes(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Sandbox(nodes=1, path=tmp_path / "kubeconfig") as sandbox:
+    users = {f"token-of-{name}": User(name, ("system:authenticated",)) for name in ("bob", "eve")}
+    async with Sandbox(nodes=1, path=tmp_path / "kubeconfig", users=users, rbac=True) as sandbox:
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
         code, out = await vcctl("explain", "job", "nothing")
         assert code == 1 and "Job nothing does not exist in namespace default, or was just deleted" in out
+        assert out.count("\n") == 1
         code, out = await vcctl("explain", "queue", "default")
         assert code == 0 and "Lease volcano-system/volcano does not exist" in " ".join(out.split())
         code, out = await vcctl("explain", "node", "n1")
         assert code == 2 and out.count("\n") == 1
+        async with Client.from_kubeconfig(sandbox.kubeconfig) as client:
+            waits = {"type": "Waiting", "status": "True", "reason": "NodeResources", "message": "no cpu is free"}
+            group = {"metadata": {"name": "g"}, "spec": {"minMember": 1}, "status": {"conditions": [waits]}}
+            await client.create(PODGROUP, group, "default")
+            rules = [{"apiGroups": [PODGROUP.group], "resources": ["podgroups"], "verbs": ["get", "list"]}]
+            await client.create(ROLE, {"metadata": {"name": "r"}, "rules": rules}, "default")
+            api = {"apiGroup": ROLE.group}
+            binding = {
+                "roleRef": {**api, "kind": "Role", "name": "r"},
+                "subjects": [{**api, "kind": "User", "name": "bob"}],
+            }
+            await client.create(ROLEBINDING, {"metadata": {"name": "r"}, **binding}, "default")
+            spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+            api_version = "coordination.k8s.io/v1"
+            lease = {"apiVersion": api_version, "kind": "Lease", "metadata": {"name": "volcano"}, "spec": spec}
+            path = f"/apis/{api_version}/namespaces/volcano-system/leases"
+            await client.raw("POST", path, body=json.dumps(lease).encode())
+        code, out = await vcctl("explain", "podgroup", "g", "-o", "json")
+        blockers = [blocker["code"] for blocker in json.loads(out)["blockers"]]
+        assert code == 0 and blockers[0] == "SchedulerNotRunning"
+        monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path / "bob", sandbox.url, "bob"))
+        code, out = await vcctl("explain", "podgroup", "g", "-o", "json")
+        found = json.loads(out)
+        assert code == 0 and found["verdict"] == "The scheduler reports for podgroup default/g: no cpu is free"
+        assert found["notes"][0].startswith("no permission to list: ") and len(found["notes"]) == 6
+        monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path / "eve", sandbox.url, "eve"))
+        code, out = await vcctl("explain", "podgroup", "g")
+        assert code == 255 and 'User "eve" cannot get resource "podgroups"' in out and out.count("\n") == 1
     code, out = await vcctl("explain", "job", "nothing")
     assert code == 255 and out.startswith("Failed to explain job: ") and out.count("\n") == 1
 

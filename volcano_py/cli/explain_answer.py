@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from volcano_py.api import batch
+from volcano_py.api import batch, core, names
 from volcano_py.api.codec import to_manifest
+from volcano_py.api.kinds import PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
 from volcano_py.scheduler.explain.table import (
     JOB_SUSPENDED,
@@ -24,11 +25,11 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.explained import explained
 from volcano_py.simulate.manifests import as_struct
-from volcano_py.simulate.snapshot import cluster_of
+from volcano_py.simulate.snapshot import OBJECT, cluster_of
 from volcano_py.simulate.unblock.search import suggestions
 from volcano_py.simulate.unblock.trials import Trials
 
-_NEEDED = ("Node", "Pod", "PodGroup", "Queue")
+_NEEDED = ("Node", "Pod", "PodGroup", f"PodGroup.{PODGROUP.group}", "Queue")
 """Kinds that a simulated cycle needs completely."""
 _SUSPENDED = (batch.ABORTED, batch.ABORTING, batch.TERMINATED, batch.TERMINATING, batch.FAILED, batch.COMPLETED)
 _MOST_JOBS = 20
@@ -75,21 +76,34 @@ class Answer(msgspec.Struct):
 def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     """Explain one object. `unblock`: also search for changes that unblock it."""
     found = _of_queue(facts) if facts.kind == "queue" else _of_group(facts, scheduler, unblock)
-    if facts.scheduler is not None:
+    if facts.scheduler is not None and found.state != "deleting":
         found.blockers.insert(0, _blocker(facts.scheduler))
         if found.state != "running":
             found.verdict = f"{sentence_of(facts.scheduler)} {found.verdict}"
     found.timeline = timeline(facts)
     found.notes += facts.notes
+    if _lacks(facts):
+        found.notes.append("too little can be read to simulate a cycle; the answer is what the scheduler has reported")
     return found
 
 
 def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     subject = f"{facts.kind} {facts.key}"
+    deleted = facts.subject["metadata"].get("deletionTimestamp")
+    if deleted:
+        return Answer(subject, "deleting", _being_deleted(facts, str(deleted)))
+    if facts.kind == "pod" and (node := (facts.subject.get("spec") or {}).get("nodeName")):
+        phase = (facts.subject.get("status") or {}).get("phase") or "Pending"
+        return Answer(subject, "running", f"Pod {facts.key} is bound to node {node}; its phase is {phase}.")
     early = _without_cycle(facts, scheduler)
+    counts = facts.subject.get("status") or {}
+    if early is not None and counts.get("running") and not counts.get("pending"):
+        names_other = early.fields["scheduler"] if early.code == WRONG_SCHEDULER.code else scheduler
+        verdict = f"{counts['running']} pods of {subject} run, and none is pending; their scheduler is {names_other}."
+        return Answer(subject, "running", verdict)
     if early is not None:
         return _pending(subject, early)
-    if any(note.startswith(_NEEDED) for note in facts.notes):
+    if _lacks(facts):
         return _reported(facts, subject)
     cluster, refused = cluster_of(facts.snapshot)
     uid = facts.group
@@ -125,6 +139,17 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     )
 
 
+def _being_deleted(facts: Facts, since: str) -> str:
+    text = f"{KINDS[facts.kind].kind} {facts.key} has been deleted at {since}, and is not scheduled"
+    finalizers = facts.subject["metadata"].get("finalizers")
+    return f"{text}; it exists until its finalizers are removed: {', '.join(finalizers)}." if finalizers else f"{text}."
+
+
+def _lacks(facts: Facts) -> bool:
+    """Whether too little could be read for a simulated cycle."""
+    return any(each.kind in _NEEDED and each.scope != OBJECT for each in facts.snapshot.unread)
+
+
 def _named(verdict: str, uid: str, facts: Facts) -> str:
     """A verdict with the object's name as the user gave it."""
     text = verdict.replace(f"job {uid}", f"{facts.kind} {facts.key}", 1)
@@ -145,14 +170,23 @@ def _add_pods(cluster: Cluster, facts: Facts) -> None:
 def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
     """The reason that keeps the object out of every cycle."""
     spec, status = facts.subject.get("spec") or {}, facts.subject.get("status") or {}
-    name = spec.get("schedulerName") or scheduler
-    if facts.kind in ("job", "pod") and name != scheduler:
-        pods = sum(t.get("replicas", 0) for t in spec.get("tasks") or ()) if facts.kind == "job" else 1
-        return WRONG_SCHEDULER.because(scheduler=name, responsible=scheduler, pods=pods)
     phase = (status.get("state") or {}).get("phase", "") if facts.kind == "job" else ""
     if phase in _SUSPENDED:
         return JOB_SUSPENDED.because(job=facts.key, phase=phase)
+    name = spec.get("schedulerName") or scheduler
+    pods = sum(t.get("replicas", 0) for t in spec.get("tasks") or ()) if facts.kind == "job" else 1
+    if facts.kind == "podgroup":
+        named = [p.spec.scheduler_name for p in facts.snapshot.of("Pod") if _is_of(p, facts.group)]
+        name = named[0] if named and scheduler not in named else scheduler
+        pods = len(named)
+    if name != scheduler:
+        return WRONG_SCHEDULER.because(scheduler=name, responsible=scheduler, pods=pods)
     return None
+
+
+def _is_of(pod: core.Pod, group: str) -> bool:
+    metadata = pod.metadata
+    return f"{metadata.namespace}/{(metadata.annotations or {}).get(names.GROUP_NAME)}" == group
 
 
 def _reported(facts: Facts, subject: str) -> Answer:
@@ -178,7 +212,7 @@ def _of_queue(facts: Facts) -> Answer:
     running = sum(1 for j in jobs if j.counts[st.RUNNING] + j.counts[st.BOUND])
     verdict = f"Queue {facts.name} is {state}: {running} jobs run, {len(waiting)} wait."
     found = Answer(f"queue {facts.name}", str(state).lower(), verdict)
-    if queue is None or any(note.startswith(_NEEDED) for note in facts.notes):
+    if queue is None or _lacks(facts):
         return found
     trials = Trials(cluster, load(facts.snapshot.configuration_text, REGISTRY.actions), facts.snapshot.time)
     for job in waiting[:_MOST_JOBS]:

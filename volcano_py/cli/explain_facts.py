@@ -13,7 +13,7 @@ import msgspec
 from volcano_py.api import names
 from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP, QUEUE, ResourceType
 from volcano_py.api.meta import parse_time
-from volcano_py.kube.errors import ApiError, NotFound
+from volcano_py.kube.errors import ApiError, Forbidden, NotFound
 from volcano_py.scheduler.explain.table import SCHEDULER_NOT_LEADING, SCHEDULER_NOT_RUNNING
 from volcano_py.scheduler.framework.cause import Cause
 
@@ -61,6 +61,7 @@ async def read_facts(
 ) -> Facts:
     """Read the facts about one object. Raises Missing, and KubeError if the object itself cannot be read."""
     from volcano_py.simulate.capture import capture
+    from volcano_py.simulate.snapshot import summary
 
     rt = KINDS[kind]
     namespace = namespace if rt.namespaced else ""
@@ -74,9 +75,9 @@ async def read_facts(
         ) from None
     snapshot = await capture(client, now, scheduler_names=(scheduler,))
     facts = Facts(kind, name, namespace, subject, snapshot)
-    facts.notes += [f"{unread.kind}: {unread.why}" for unread in snapshot.unread]
+    facts.notes += summary(snapshot.unread)
     facts.group = _group(facts)
-    for about in {(rt.kind, name), (PODGROUP.kind, facts.group.partition("/")[2])}:
+    for about in sorted({(rt.kind, name), (PODGROUP.kind, facts.group.partition("/")[2])}):
         facts.events += await _events(client, facts, *about)
     facts.job = subject if kind == "job" else await _owner(client, facts)
     facts.scheduler = await _scheduler(client, facts, lease, now)
@@ -115,6 +116,10 @@ async def _events(client: Client, facts: Facts, kind: str, name: str) -> list[Ma
     selector = f"involvedObject.kind={kind},involvedObject.name={name}"
     try:
         found = await client.list(EVENT, facts.namespace or "default", field_selector=selector)
+    except Forbidden:
+        note = f"no permission to list Events in namespace {facts.namespace or 'default'}"
+        facts.notes += [note] if note not in facts.notes else []
+        return []
     except ApiError as error:
         facts.notes.append(f"Events of {kind} {name}: {error}")
         return []
@@ -127,7 +132,13 @@ async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Ca
     try:
         body = await client.raw("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
     except NotFound:
-        facts.notes.append(f"Lease {lease} does not exist, so the state of the scheduler is unknown; see --lease")
+        facts.notes.append(
+            f"Lease {lease} does not exist: the scheduler runs without leader election, with another Lease (see "
+            "--lease), or not at all"
+        )
+        return None
+    except Forbidden:
+        facts.notes.append(f"no permission to read Lease {lease}; the state of the scheduler is unknown")
         return None
     except ApiError as error:
         facts.notes.append(f"Lease {lease}: {error}; the state of the scheduler is unknown")

@@ -58,8 +58,8 @@ def save(file: Path, kubeconfig: str, master: str, anonymous: bool, names: tuple
 
     call("snapshot save", kubeconfig, master, work)
     found = taken[0]
-    for unread in found.unread:
-        click.echo(f"not in the snapshot: {unread.kind}: {unread.why}", err=True)
+    for text in snapshots.summary(found.unread):
+        click.echo(f"not in the snapshot: {text}", err=True)
     try:
         size = snapshots.save(anonymize(found) if anonymous else found, file)
     except ArchiveError as error:

@@ -15,7 +15,7 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.manifests import ManifestError, read
-from volcano_py.simulate.snapshot import Snapshot, load
+from volcano_py.simulate.snapshot import Snapshot, load, summary
 from volcano_py.simulate.what_if import CYCLES, Difference, Run, differences, nodes_to_add, run, simulation_of
 
 
@@ -41,8 +41,8 @@ def loaded(file: Path) -> Snapshot:
 def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registry: Registry, output: str) -> None:
     """Run the snapshot with and without the changes, and print the differences."""
     snapshot = loaded(file)
-    for unread in snapshot.unread:
-        click.echo(f"not in the snapshot: {unread.kind}: {unread.why}", err=True)
+    for text in summary(snapshot.unread):
+        click.echo(f"not in the snapshot: {text}", err=True)
     length = CYCLES if cycles is None else cycles
     try:
         text = snapshot.configuration_text

@@ -21,7 +21,7 @@ from volcano_py.scheduler.framework.config import ConfigurationError, load, read
 from volcano_py.scheduler.recording.private import without_private, without_secrets
 from volcano_py.scheduler.remote.device_config_map import config_map_of
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.simulate.snapshot import Snapshot, Unread
+from volcano_py.simulate.snapshot import NAMESPACE, OBJECT, Snapshot, Unread
 
 CONFIG_MAP = "volcano-system/volcano-scheduler-configmap/volcano-scheduler.conf"
 """The ConfigMap of Volcano's chart with the configuration: namespace, name and key."""
@@ -63,9 +63,10 @@ async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Un
             except ApiError:
                 pass
             else:
-                unread.append(Unread(_name(rt), f"only those of namespace {client.namespace}; others are forbidden"))
+                why = f"only those of namespace {client.namespace}; others are forbidden"
+                unread.append(Unread(_name(rt), why, NAMESPACE, True))
                 return found
-        unread.append(Unread(_name(rt), str(error)))
+        unread.append(Unread(_name(rt), str(error), forbidden=True))
     except ApiError as error:
         if error.status == 401:
             raise
@@ -92,7 +93,7 @@ async def _list(client: Client, rt: ResourceType, namespace: str | None, unread:
         bad.clear()
         await take(await client.raw("GET", rt.path(namespace)))
     for name in bad:
-        unread.append(Unread(_name(rt), f"{name} cannot be decoded and is left out"))
+        unread.append(Unread(_name(rt), f"{name} cannot be decoded and is left out", OBJECT))
     return [core.detach(obj) for obj in found] if rt.kind == "Pod" else found
 
 
@@ -107,6 +108,7 @@ async def _configuration(client: Client, config_map: str, unread: list[Unread]) 
         return ""
     except (ApiError, KeyError, ConfigurationError) as error:
         why = f"key {key} is missing" if isinstance(error, KeyError) else str(error)
+        why = "no permission to read it" if isinstance(error, Forbidden) else why
         unread.append(Unread("configuration", f"ConfigMap {namespace}/{name}: {why}; the built-in one counts"))
         return ""
     public = without_secrets(document)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,29 @@ FORMAT = "snapshot"
 VERSION = 1
 SAVE = "volcano-py snapshot save"
 
+ALL, NAMESPACE, OBJECT = "all", "namespace", "object"
+"""What is missing of a kind: all objects, those outside of the user's namespace, one object."""
+
 
 class Unread(msgspec.Struct, frozen=True):
     """A kind that is missing from a snapshot, or incomplete in it, and the reason."""
 
     kind: str
     why: str
+    scope: str = ALL
+    forbidden: bool = False
+    """The user has no permission; otherwise another error."""
+
+
+def summary(unread: Iterable[Unread]) -> list[str]:
+    """What could not be read, in one sentence per cause, not per kind."""
+    found: dict[str, list[str]] = {}
+    for each in unread:
+        cause = "no permission to list" if each.forbidden and each.scope == ALL else ""
+        if each.scope == NAMESPACE:
+            cause = each.why
+        found.setdefault(cause, []).append(each.kind if cause else f"{each.kind}: {each.why}")
+    return [f"{cause}: {', '.join(kinds)}" for cause, kinds in found.items() if cause] + found.get("", [])
 
 
 class Snapshot(msgspec.Struct):

@@ -61,7 +61,7 @@ SCHEDULER_NOT_LEADING = _reason(
 WRONG_SCHEDULER = _reason(
     "WrongSchedulerName",
     _AREA,
-    "{pods} pods set the scheduler {scheduler}, and this one schedules pods of {responsible}.",
+    "spec.schedulerName of the pods ({pods}) is {scheduler}, so the scheduler {responsible} ignores them.",
     "scheduler:n responsible:n pods:c",
     "Change spec.schedulerName of the job.",
 )
