@@ -9,8 +9,9 @@ a second time. A cycle builds everything from manifests, decides, and returns it
     conf, votes, session, statement      a session, and how plugins are called
     placing                              which nodes fit, which is best
     actions/, plugins/, kube/            one file per rule
+    cpus                                 the CPUs and NUMA nodes of a node
     cycles                               several cycles, and the batch form
     messages                             fit errors and conditions
     strategies and others                the clusters that are compared: strategies, full_clusters, network_clusters,
-                                         plugin_fields, usage_fields
+                                         plugin_fields, usage_fields, numa_fields
 """

@@ -60,13 +60,15 @@ def decide_plainly(case: Case) -> list[reference.Result]:
     return reference.run(case["objects"], case["conf"], case["cycles"], rank, come_back, case.get("usage"))
 
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "numa-outdated": "numa-aware gives a pod the CPUs that are available now, not those of the last call of its filter"
+}
 """Rules that are not implemented yet, by the reference's name of the rare event. Each has an example in found/."""
 
 
 OPEN = frozenset(("bind-rejected", "dispatch-order"))
 """If both occur in a cycle, Volcano leaves open which tasks of a job are bound before one is rejected."""
-OPEN_ALONE = frozenset(("usage-order",))
+OPEN_ALONE = frozenset(("usage-order", "numa-order"))
 """Events after which Volcano leaves the result open."""
 
 

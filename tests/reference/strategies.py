@@ -11,6 +11,7 @@ from hypothesis.internal.conjecture import engine
 
 from tests.reference.full_clusters import FULL_THEMES, full_clusters
 from tests.reference.network_clusters import NETWORK_THEMES, network_clusters
+from tests.reference.numa_fields import with_numa
 from tests.reference.plugin_fields import DRAWN_PLUGINS, add_plugin_fields, plugin_arguments
 from tests.reference.usage_fields import with_usage
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
@@ -130,9 +131,10 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-OWN_THEMES = ("usage",)
+OWN_THEMES = ("usage", "numa-aware")
 """Plugins whose inputs no other theme has; they are not among `ALL_THEMES`."""
 _USAGE_BASES = ("", "", "requests", "empty", "roles", "leaving", "preempt", "reclaim", "capacity", "topology")
+_NUMA_BASES = ("", "", "", "queues", "leaving", "preempt", "reclaim", "capacity")
 ALL_THEMES = (*THEMES, *FULL_THEMES * 12, *FULL_THEMES[:2] * 12, *NETWORK_THEMES * 9)
 _PLUGIN_SETS: tuple[tuple[str, ...], ...] = (
     *((),) * 5,
@@ -299,6 +301,8 @@ def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     theme = draw(s.sampled_from(themes))
     if theme == "usage":
         return draw(with_usage(draw(plain_cases(draw(s.sampled_from(_USAGE_BASES))))))
+    if theme == "numa-aware":
+        return draw(with_numa(draw(plain_cases(draw(s.sampled_from(_NUMA_BASES))))))
     return draw(plain_cases(theme))
 
 

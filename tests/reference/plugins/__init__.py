@@ -9,6 +9,7 @@ from tests.reference.plugins.gang import gang
 from tests.reference.plugins.network_topology_aware import network_topology_aware
 from tests.reference.plugins.nodegroup import nodegroup
 from tests.reference.plugins.nodeorder import nodeorder
+from tests.reference.plugins.numa_aware import numa_aware
 from tests.reference.plugins.overcommit import overcommit
 from tests.reference.plugins.pdb import pdb
 from tests.reference.plugins.predicates import predicates
@@ -42,4 +43,5 @@ PLUGINS = {
     "task-topology": task_topology,
     "tdm": tdm,
     "usage": usage,
+    "numa-aware": numa_aware,
 }
