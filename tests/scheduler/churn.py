@@ -151,15 +151,17 @@ def plans(
     shuffle: int | None = None,
     restart: int | None = None,
     *,
+    without: str = "",
     tiers: Sequence[Any] = CONF["plugins"],
     settled: Callable[[SettledJobs], None] = lambda _: None,
 ) -> Iterator[list[plan.Operation]]:
-    """The plan of each cycle. `settled` is called before each cycle with the settled jobs."""
+    """The plan of each cycle. `without`: a deviation that is off. `settled` is called before each cycle with the settled jobs."""
     random = Random(seed)
     objects = first_objects(random)
     if shuffle is not None:
         Random(shuffle).shuffle(objects)
-    conf: Configuration = load(configuration({**CONF, "plugins": tiers}), REGISTRY.actions)
+    off = {"deviations": {without: False}} if without else {}
+    conf: Configuration = load(configuration({**CONF, "plugins": tiers, **off}), REGISTRY.actions)
     simulation = Simulation(objects, raw=True, now=START, seed=seed)
     for cycle in range(cycles):
         if cycle == restart:
@@ -187,6 +189,7 @@ if __name__ == "__main__":
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--shuffle", type=int)
     parser.add_argument("--restart", type=int)
+    parser.add_argument("--without", default="", help="A deviation that is off.")
     given = parser.parse_args()
-    for operations in plans(given.seed, given.cycles, given.shuffle, given.restart):
+    for operations in plans(given.seed, given.cycles, given.shuffle, given.restart, without=given.without):
         print(msgspec.json.encode(operations).decode())

@@ -15,6 +15,7 @@ from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.node_order import best_first
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
+from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -172,8 +173,7 @@ def preempt_for(
 
     def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if permitted.includes(v)]
-        found = session.preemptable(task, candidates) if candidates else []
-        return found if session.fits_without(task, node, found) else None
+        return sufficient_victims(session, task, node, candidates, session.preemptable)
 
     live = session.deviations.live_affinity_lists
     counted: dict[int, bool] = {}

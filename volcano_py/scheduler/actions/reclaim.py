@@ -6,6 +6,7 @@ from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evicti
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
+from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.node_rank import by_name
@@ -66,10 +67,7 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
 
     def victims(node: int) -> list[Task] | None:
         candidates = [v for v in session.on_node(node) if permitted.includes(v)]
-        if not candidates:
-            return None
-        found = session.reclaimable(task, candidates)
-        return found if session.fits_without(task, node, found) else None
+        return sufficient_victims(session, task, node, candidates, session.reclaimable) if candidates else None
 
     def fits(node: int) -> bool:
         if not task.request.less_equal(session.future_idle(node), ZERO):

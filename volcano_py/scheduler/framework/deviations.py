@@ -100,6 +100,9 @@ class Deviations:
     whole_gang_reclaim: bool = _on(
         "reclaim evicts whole gangs of queues above their share for an entitled gang, where single pods do not suffice"
     )
+    useful_victims: bool = _on(
+        "where the permitted victims on a node do not suffice, only pods that request what is lacking are candidates"
+    )
     eviction_back_off: bool = _on(
         "a job whose evictions had no lasting effect twice waits before it evicts again; Volcano's job evicts "
         "in each cycle"

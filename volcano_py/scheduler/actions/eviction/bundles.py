@@ -36,12 +36,20 @@ def requests(tasks: Iterable[Task]) -> Resource:
     return total
 
 
-def bundles_of(job: SessionJob, tasks: Iterable[Task], statuses: bytearray, *, exact: bool = False) -> list[Bundle]:
-    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`."""
+def bundles_of(
+    job: SessionJob,
+    tasks: Iterable[Task],
+    statuses: bytearray,
+    *,
+    exact: bool = False,
+    prefers: Callable[[Task], bool] | None = None,
+) -> list[Bundle]:
+    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`. `prefers`: tasks that are
+    evicted before the others where only some of them are above the minimum."""
     surplus = _Surplus(job, statuses, exact)
     safe: list[Task] = []
     rest: list[Task] = []
-    for task in sorted(tasks, key=lambda t: (t.priority, t.uid)):
+    for task in sorted(tasks, key=lambda t: (prefers is not None and not prefers(t), t.priority, t.uid)):
         (safe if surplus.take(task) else rest).append(task)
     found = []
     if safe:
@@ -174,8 +182,8 @@ def enough(bundles: Iterable[Bundle], need: Resource, whole: bool) -> list[Bundl
 
 
 def flattened(bundles: Sequence[Bundle]) -> list[Task]:
-    """The tasks of all bundles."""
-    return [task for bundle in bundles for task in bundle.tasks]
+    """The tasks of all bundles, each once: a completed bundle includes those of the same job above the minimum."""
+    return list({task.uid: task for bundle in bundles for task in bundle.tasks}.values())
 
 
 def completed(session: Session, bundle: Bundle) -> Bundle | None:

@@ -63,6 +63,8 @@ class Policy(msgspec.Struct, frozen=True):
     """Pods of other queues are victims: overused queues wait, and plugins decide whether the queue may reclaim."""
     allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
     """The tasks that may be evicted, by UID; None: unified_evictable of the plugins decides."""
+    prefers: Callable[[Session, SessionJob, Task, Resource], bool] | None = None
+    """Whether a task is a better victim than others above the minimum of its job; the resource is the need."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -102,7 +104,7 @@ def evict_for_gang(
     need = requests(pending)
     for domain in domains(session.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
         bundles = _bundles(session, policy, settings, job, domain, need)
-        free = _free(session, domain)
+        free = _free(session, domain, overfull=policy.allowed is None)
         for count in range(1, len(bundles) + 1):
             free.add(bundles[count - 1].local)
             if not need.less_equal(free, ZERO):
@@ -192,10 +194,12 @@ def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> lis
     return found or ([fallback] if fallback else [])
 
 
-def _free(session: Session, domain: str) -> Resource:
-    """The idle and releasing capacity of a domain; pipelined tasks are not subtracted."""
+def _free(session: Session, domain: str, overfull: bool) -> Resource:
+    """The idle and releasing capacity of a domain; pipelined tasks are not subtracted. `overfull`: what nodes hold
+    above their allocatable amounts lowers the sum, as in Volcano."""
     n, columns = session.numbers, session.topology.columns(domain)
-    total = (n.idle[:, columns] + n.releasing[:, columns]).sum(axis=1)
+    free_of_node = n.idle[:, columns] + n.releasing[:, columns]
+    total = (free_of_node if overfull else np.maximum(free_of_node, 0.0)).sum(axis=1)
     free = Resource(scalars={})
     for name, row in session.table.rows.items():
         free[name] = total.item(row)
@@ -216,7 +220,13 @@ def _bundles(
         return policy.before(session, left, right, job)
 
     exact = session.deviations.whole_gangs
-    found = [b for uid in sorted(of) for b in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)]
+    prefers = policy.prefers
+    better = None if prefers is None else lambda task: prefers(session, job, task, need)
+    found = [
+        bundle
+        for uid in sorted(of)
+        for bundle in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact, prefers=better)
+    ]
     found = [
         c
         for b in found

@@ -20,6 +20,7 @@ from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.resource_names import PODS
 from volcano_py.scheduler.model.task import Task
 
 Shape = tuple[str, tuple[tuple[int, int], ...]]
@@ -32,7 +33,9 @@ class WholeGangReclaim:
 
     def __init__(self, session: Session, may_evict: Callable[[Session, SessionJob, Task], bool]) -> None:
         self._session = session
-        self._policy = Policy("reclaim", may_evict, _by_queue, reclaims=True, allowed=_above_their_shares)
+        self._policy = Policy(
+            "reclaim", may_evict, _by_queue, reclaims=True, allowed=_above_their_shares, prefers=_useful
+        )
         self._tried: set[Shape] = set()
 
     def reclaim_for(self, job: SessionJob) -> bool:
@@ -69,16 +72,26 @@ def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: Sessio
     return session.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])
 
 
+def _useful(session: Session, job: SessionJob, task: Task, need: Resource) -> bool:
+    """Whether a task requests something that is needed, and its queue can lose it."""
+    if not any(need[name] > 0 for name, amount in task.request.as_dict().items() if amount > 0 and name != PODS):
+        return False
+    of = session.queues[session.jobs[task.job].queue]
+    return session.can_lose(of, task.request, session.queues[job.queue])
+
+
 def _above_their_shares(session: Session, job: SessionJob, bundles: list[Bundle]) -> set[str]:
     """The tasks of the bundles that their queues can lose together and still hold what they deserve."""
     lost: dict[str, Resource] = {}
     allowed: set[str] = set()
     for bundle in bundles:
-        if len(session.unprotected(bundle.tasks)) < len(bundle.tasks):
-            continue
         name = bundle.job.queue
-        amount = requests(bundle.tasks).add(lost.get(name, Resource()))
-        if session.can_lose(session.queues[name], amount, session.queues[job.queue]):
-            lost[name] = amount
-            allowed.update(task.uid for task in bundle.tasks)
+        for unit in [bundle.tasks] if bundle.whole else [[task] for task in bundle.tasks]:
+            if len(session.unprotected(unit)) < len(unit):
+                continue
+            rest = (task for task in unit if task.uid not in allowed)  # a whole gang includes its single tasks
+            amount = requests(rest).add(lost.get(name, Resource()))
+            if session.can_lose(session.queues[name], amount, session.queues[job.queue]):
+                lost[name] = amount
+                allowed.update(task.uid for task in unit)
     return allowed
