@@ -155,7 +155,8 @@ def plans(
     tiers: Sequence[Any] = CONF["plugins"],
     settled: Callable[[SettledJobs], None] = lambda _: None,
 ) -> Iterator[list[plan.Operation]]:
-    """The plan of each cycle. `without`: a deviation that is off. `settled` is called before each cycle with the settled jobs."""
+    """The plan of each cycle. `without`: a deviation that is off. `settled` is called before each cycle with the
+    settled jobs."""
     random = Random(seed)
     objects = first_objects(random)
     if shuffle is not None:
