@@ -143,7 +143,11 @@ async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Ca
     except ApiError as error:
         facts.notes.append(f"Lease {lease}: {error}; the state of the scheduler is unknown")
         return None
-    spec = (msgspec.json.decode(body) or {}).get("spec") or {}
+    return lease_cause(lease, (msgspec.json.decode(body) or {}).get("spec") or {}, now)
+
+
+def lease_cause(lease: str, spec: Manifest, now: float) -> Cause | None:
+    """Why no scheduler is active, according to the spec of its Lease; None if one is."""
     if not spec.get("holderIdentity"):
         return SCHEDULER_NOT_LEADING.because(lease=lease)
     renewed = spec.get("renewTime") or spec.get("acquireTime")

@@ -17,6 +17,7 @@ from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
@@ -68,8 +69,10 @@ class Simulation:
         default_queue: str = "default",
         registry: Registry = REGISTRY,
         features: frozenset[str] = DEFAULT_GATES,
+        shard: Shard | None = None,
     ) -> None:
         self.registry = registry
+        self.shard = shard
         self.raw = raw
         given = list(manifests)
         self.now = _latest(given) if now is None else now
@@ -122,7 +125,9 @@ class Simulation:
         def emit(operations: Sequence[plan.Operation]) -> None:
             emitted.extend(operations)
 
-        report = run_once(self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry)
+        report = run_once(
+            self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry, shard=self.shard
+        )
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
         writes = ClaimWrites(self.objects, self.put, self.drop)
         failed = writes.carry_out(op for op in emitted if isinstance(op, plan.Bind))

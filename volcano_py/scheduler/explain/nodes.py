@@ -159,16 +159,16 @@ def _cause(session: Session, task: Task, step: Step, rejections: NDArray[np.int6
     if "problem" in wanted:
         fields["problem"] = step.problem
     if step.rank == _TOO_SMALL:
-        fields |= _largest(session, task)
+        fields |= _largest(session, task, step.rejected)
     elif step.rank == _RESOURCES:
         fields |= nearest_miss(session, task, among if among is not None else step.rejected)
     return Cause(step.reason.code, fields)
 
 
-def _largest(session: Session, task: Task) -> dict[str, Value]:
-    """The resource of which even empty nodes have too little, and the largest amount that a node has."""
+def _largest(session: Session, task: Task, small: Bools) -> dict[str, Value]:
+    """The resource of which even empty nodes have too little, and the largest amount that one of these nodes has."""
     view = session.placement.view(task)
-    allocatable = session.numbers.allocatable
+    allocatable = session.numbers.allocatable[:, small]
     names = list(session.table.rows)
     short = [(int((view.vector[r] - allocatable[r] >= EPS).sum()), r) for r in _rows(session, task)]
     row = max(short, key=lambda s: (s[0], -s[1]))[1]

@@ -249,7 +249,7 @@ NODE_TAINT = _node_reason(
 )
 NODE_TOO_SMALL = _node_reason(
     "NodeTooSmall",
-    "are too small even when empty: the pod requests {requested} {resource}, the largest node has {largest}",
+    "are too small even when empty: the pod requests {requested} {resource}, the largest of these has {largest}",
     "Request less per pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )

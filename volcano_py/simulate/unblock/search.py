@@ -74,6 +74,7 @@ _FEWER_PODS = frozenset(
 _MORE_NODES = frozenset(
     (
         "NoNodes",
+        "CapacityReserved",
         "GangTooLarge",
         "NodeResources",
         "NodeTooSmall",

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.run_once import REGISTRY, run_once
+from volcano_py.scheduler.model.plan import Evict
+from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 
 
 class Edit(NamedTuple):
@@ -33,27 +34,36 @@ class Edit(NamedTuple):
 
 
 class Trials:
-    """Runs cycles over one model. `count`: how many it has run."""
+    """Runs cycles over one model. `count`: how many it has run. `shard`: the nodes of the scheduler, if it has some."""
 
     def __init__(
-        self, cluster: Cluster, configuration: Configuration, now: float, seed: int = 0, registry: Registry = REGISTRY
+        self,
+        cluster: Cluster,
+        configuration: Configuration,
+        now: float,
+        seed: int = 0,
+        registry: Registry = REGISTRY,
+        shard: Shard | None = None,
     ) -> None:
         self.cluster = cluster
         self.configuration = configuration
         self.now = now
         self.seed = seed
         self.registry = registry
+        self.shard = shard
         self.count = 0
 
     def session(self, edits: Sequence[Edit] = ()) -> Session:
         """The session of a cycle over the changed model. It is valid only until the next trial."""
         with self.changed(edits):
-            return self._run()
+            return self._run().session
 
     def starts(self, uid: str, edits: Sequence[Edit]) -> bool:
-        """Whether a job starts in the next cycle over the changed model."""
+        """Whether a job starts in the next cycle over the changed model, or as soon as the pods have ended that this
+        cycle evicts for it."""
         with self.changed(edits):
-            return started(self._run(), uid)
+            report = self._run()
+            return started(report.session, uid) or _evicts_for(report, uid)
 
     @contextmanager
     def changed(self, edits: Sequence[Edit]) -> Iterator[None]:
@@ -68,10 +78,17 @@ class Trials:
             for edit in reversed(before):
                 self._put(edit)
 
-    def _run(self) -> Session:
+    def _run(self) -> Report:
         self.count += 1
-        report = run_once(self.cluster, self.configuration, self.now, self.seed, registry=self.registry, assume=False)
-        return report.session
+        return run_once(
+            self.cluster,
+            self.configuration,
+            self.now,
+            self.seed,
+            registry=self.registry,
+            shard=self.shard,
+            assume=False,
+        )
 
     def _put(self, edit: Edit) -> None:
         if edit.new is None:
@@ -96,6 +113,14 @@ class Trials:
         if edit.kind == "PriorityClass":
             return cluster.priority_classes.get(key)
         return cluster.others.get(edit.kind, {}).get(key)
+
+
+def _evicts_for(report: Report, uid: str) -> bool:
+    """Whether pods are evicted for a job, and their capacity is sufficient for its minimum."""
+    job = report.session.jobs.get(uid)
+    if job is None or not job.counts[st.PIPELINED] or not job.is_pipelined():
+        return False
+    return any(isinstance(operation, Evict) and operation.evictor == uid for operation in report.plan)
 
 
 def started(session: Session, uid: str) -> bool:
