@@ -15,6 +15,7 @@ from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Operation
+from volcano_py.scheduler.model.reported import EvictionRounds, Rounds
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import ArchiveError, read
@@ -134,3 +135,4 @@ def _apply(model: Cluster, line: Any) -> None:
             for key, node in line.nominated.items():
                 model.nominations.put(key, node)
             model.nominations.since = dict(line.since)
+            model.keep(EvictionRounds).of_job = {uid: Rounds(*rounds) for uid, rounds in line.rounds.items()}

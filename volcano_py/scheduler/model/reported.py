@@ -7,6 +7,7 @@ server and assumed plans change both. Volcano: podStatusUnscheduled and the nomi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 NOMINATION_SECONDS = 300.0
 """Seconds for which freed capacity is kept for a pod: pods with long grace periods need that time to terminate."""
@@ -58,3 +59,20 @@ class Nominations:
         for key in self.node_of:
             self.since[key] = min(self.since.get(key, now), now)
         return [key for key in self.node_of if now - self.since[key] > NOMINATION_SECONDS]
+
+
+class Rounds(NamedTuple):
+    """The rounds of evictions of a job, after each of which it had no more ready tasks in the end than before."""
+
+    number: int
+    ready: int
+    """The job's ready tasks at the last round."""
+    at: float
+    """The time of the last round, in seconds since the epoch."""
+
+
+@dataclass
+class EvictionRounds:
+    """Evictions by the job that they were for, from one session to the next."""
+
+    of_job: dict[str, Rounds] = field(default_factory=dict)

@@ -67,6 +67,8 @@ class Reported(Struct, tag_field="line", tag="reported"):
     gates_removed: dict[str, str]
     nominated: dict[str, str]
     since: dict[str, float]
+    rounds: dict[str, tuple[int, int, float]] = {}
+    """The rounds of evictions of each job: how many, its ready tasks, the time."""
 
 
 class Settings(Struct, tag_field="line", tag="settings"):

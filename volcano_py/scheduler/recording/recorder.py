@@ -23,6 +23,7 @@ from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.model.reported import EvictionRounds
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import MAX_BYTES
@@ -108,8 +109,10 @@ class RecordedCluster(Cluster):
         lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]
         reported, nominations = self.reported, self.nominations
         events = [(kind, key, message) for (kind, key), message in reported.events.items()]
-        since = nominations.since
-        all_reported = entries.Reported(reported.conditions, events, reported.gates_removed, nominations.node_of, since)
+        rounds: dict[str, tuple[int, int, float]] = {**self.keep(EvictionRounds).of_job}
+        all_reported = entries.Reported(
+            reported.conditions, events, reported.gates_removed, nominations.node_of, nominations.since, rounds
+        )
         lines.append(_encode(all_reported))
         if self.usage:
             lines.append(_encode(usage(self)))

@@ -8,11 +8,11 @@ cycle, its victims and their replacements would be evicted for as long as the jo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.plan import Evict, Operation
+from volcano_py.scheduler.model.reported import EvictionRounds, Rounds
 
 FREE_ROUNDS = 2
 """Rounds of evictions without a lasting effect before a job backs off: the first failure can be chance."""
@@ -23,28 +23,11 @@ RESET = 600.0
 """Seconds without evictions, beyond the delay, after which the rounds of a job are forgotten."""
 
 
-@dataclass
-class _Rounds:
-    """The rounds of evictions of a job, after each of which it had no more ready tasks in the end than before."""
-
-    count: int
-    ready: int
-    """The job's ready tasks at the last round."""
-    at: float
-    """The time of the last round, in seconds since the epoch."""
-
-    def waits_until(self) -> float:
-        """The earliest time of the next round."""
-        if self.count < FREE_ROUNDS:
-            return self.at
-        return self.at + min(FIRST_DELAY * 2.0 ** min(self.count - FREE_ROUNDS, 16), MAX_DELAY)
-
-
-@dataclass
-class EvictionRounds:
-    """What is kept between sessions, by job."""
-
-    of_job: dict[str, _Rounds] = field(default_factory=dict)
+def waits_until(rounds: Rounds) -> float:
+    """The earliest time of the next round, in seconds since the epoch."""
+    if rounds.number < FREE_ROUNDS:
+        return rounds.at
+    return rounds.at + min(FIRST_DELAY * 2.0 ** min(rounds.number - FREE_ROUNDS, 16), MAX_DELAY)
 
 
 def backs_off(session: Session, job: SessionJob) -> bool:
@@ -52,7 +35,7 @@ def backs_off(session: Session, job: SessionJob) -> bool:
     rounds = session.cluster.keep(EvictionRounds).of_job.get(job.uid)
     if rounds is None or not session.deviations.eviction_back_off:
         return False
-    return job.ready_num <= rounds.ready and session.now < rounds.waits_until()
+    return job.ready_num <= rounds.ready and session.now < waits_until(rounds)
 
 
 def count_rounds(session: Session, plan: Iterable[Operation]) -> None:
@@ -62,7 +45,7 @@ def count_rounds(session: Session, plan: Iterable[Operation]) -> None:
     """
     known = session.cluster.keep(EvictionRounds).of_job
     for uid, rounds in list(known.items()):
-        if uid not in session.cluster.jobs or session.now > rounds.waits_until() + RESET:
+        if uid not in session.cluster.jobs or session.now > waits_until(rounds) + RESET:
             del known[uid]
     evictors = dict.fromkeys(op.evictor for op in plan if isinstance(op, Evict) and op.evictor != op.group)
     for uid in evictors:
@@ -70,5 +53,5 @@ def count_rounds(session: Session, plan: Iterable[Operation]) -> None:
         if job is not None:
             before = known.get(uid)
             again = before is not None and job.ready_num <= before.ready
-            count = before.count + 1 if before is not None and again else 1
-            known[uid] = _Rounds(count, job.ready_num, session.now)
+            count = before.number + 1 if before is not None and again else 1
+            known[uid] = Rounds(count, job.ready_num, session.now)
