@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from volcano_py.scheduler.framework.extension_points.orders import TaskRank
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -18,19 +19,7 @@ class _Position(NamedTuple):
     in_session: SessionJob | None
     rank: tuple[Any, ...]
     """The keys of its job."""
-    key: tuple[Any, ...]
-    """The keys of the task; its number, its age and its UID follow."""
-    number: int | None
-    """Its index in the job."""
-    rest: tuple[float, str]
-
-    def before(self, other: _Position) -> bool:
-        """Whether the task would be placed first: `task_before` of the session."""
-        if self.key != other.key:
-            return self.key < other.key
-        if self.number != other.number and self.number is not None and other.number is not None:
-            return self.number < other.number
-        return self.rest < other.rest
+    task: TaskRank
 
 
 def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
@@ -51,8 +40,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
         rank = ranks.get(task.job)
         if rank is None:
             rank = ranks[task.job] = () if job is None else session.job_rank(job)
-        rest = (task.created, task.uid)
-        found = known[task.key] = _Position(task.job, job, rank, session.task_key(task), task.index, rest)
+        found = known[task.key] = _Position(task.job, job, rank, session.task_rank(task))
         return found
 
     def less(left: Task, right: Task) -> bool:
@@ -63,12 +51,12 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
             known.clear()
         a, b = known.get(left.key) or position_of(left), known.get(right.key) or position_of(right)
         if a.job == b.job:
-            return not a.before(b)
+            return not a.task.before(b.task)
         one, other = a.in_session, b.in_session
         if one is None or other is None:
-            return not a.before(b) if one is other else one is None
+            return not a.task.before(b.task) if one is other else one is None
         if mine is None or one.queue == other.queue:
-            return a.rank > b.rank if a.rank != b.rank else not a.before(b)
+            return a.rank > b.rank if a.rank != b.rank else not a.task.before(b.task)
         return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
 
     queue: PriorityQueue[Task] = PriorityQueue(less)

@@ -8,13 +8,32 @@ compare two of them, because the order can depend on both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.extension_points.table import Comparable, ExtensionPoints
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
+
+
+class TaskRank(NamedTuple):
+    """The position of a task among the tasks of its job."""
+
+    key: tuple[Any, ...]
+    """The keys of the plugins."""
+    number: int | None
+    """The number at the end of the pod's name."""
+    rest: tuple[float, str]
+    """Creation time and UID."""
+
+    def before(self, other: TaskRank) -> bool:
+        """Whether this task comes first. Numbers count only if both tasks have one."""
+        if self.key != other.key:
+            return self.key < other.key
+        if self.number != other.number and self.number is not None and other.number is not None:
+            return self.number < other.number
+        return self.rest < other.rest
 
 
 class Orders(ExtensionPoints):
@@ -85,15 +104,13 @@ class Orders(ExtensionPoints):
         """The plugins' part of a task's sort key; `task_before` has the rest of the order."""
         return self.callbacks.key("task_order", task)
 
-    def task_before(self, left: Task, right: Task, task_key: Callable[[Task], tuple[Any, ...]] | None = None) -> bool:
-        """Whether the left task comes first. `task_key`: a cached form of the method of that name."""
-        key = task_key or self.task_key
-        a, b = key(left), key(right)
-        if a != b:
-            return a < b
-        if left.index is not None and right.index is not None and left.index != right.index:
-            return left.index < right.index
-        return (left.created, left.uid) < (right.created, right.uid)
+    def task_rank(self, task: Task) -> TaskRank:
+        """The position of a task among the tasks of its job."""
+        return TaskRank(self.task_key(task), task.index, (task.created, task.uid))
+
+    def task_before(self, left: Task, right: Task) -> bool:
+        """Whether the left task comes first."""
+        return self.task_rank(left).before(self.task_rank(right))
 
     def add_queue_order(self, fn: Callable[[Queue, Queue], int]) -> None:
         """Order the queues: a negative result puts the first argument first, 0 leaves it to the next plugin.
