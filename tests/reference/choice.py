@@ -21,7 +21,7 @@ from tests.reference.strategies import ALL_THEMES, OWN_THEMES, cases, each_anoth
 
 CHOSEN = Path(__file__).parent / "chosen.jsonl"
 TIMES = 2
-"""The number of clusters in which each rule decides something, if so many were drawn."""
+"""The number of clusters in which each rule must decide something; fewer if the drawn clusters do not have them."""
 OFTEN = {"pods are bound": 10, "pods are evicted": 8}
 
 

@@ -111,7 +111,7 @@ def simulated(story: Story) -> tuple[Simulation, Configuration]:
     return simulation, conf
 
 
-def asked(story: Story) -> Answer:
+def answer_to(story: Story) -> Answer:
     """The answer of `vcctl explain` about an object of the story."""
     kind, name = story["ask"], story["explain"]
     objects, _ = complete(manifests(story), frozenset(("volcano",)), NOW)
@@ -163,11 +163,11 @@ def test_there_are_sixty_stories_over_many_reasons() -> None:
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: s["name"])
 def test_the_first_blocker_is_right_and_each_suggestion_works(story: Story) -> None:
     if "ask" in story:
-        told = asked(story)
-        assert [b.code for b in told.blockers][:1] == [story["first"]], told.verdict
-        assert story.get("says", "") in told.verdict
+        printed = answer_to(story)
+        assert [b.code for b in printed.blockers][:1] == [story["first"]], printed.verdict
+        assert story.get("says", "") in printed.verdict
         cured = merged(story, story["cured by"])
-        assert asked(cured).state == "starting" and starts_with(cured, ())
+        assert answer_to(cured).state == "starting" and starts_with(cured, ())
         return
     found, suggested = answer(story)
     if story["name"] not in MAY_BE_WRONG:
@@ -187,10 +187,9 @@ def test_the_first_blocker_is_right_and_each_suggestion_works(story: Story) -> N
 if __name__ == "__main__":
     for each in STORIES:
         if "ask" in each:
-            told_ = asked(each)
-            print(
-                f"{'ok ' if told_.blockers[0].code == each['first'] else 'BAD'} {each['name']}\n      {told_.verdict}"
-            )
+            printed = answer_to(each)
+            mark = "ok " if printed.blockers[0].code == each["first"] else "BAD"
+            print(f"{mark} {each['name']}\n      {printed.verdict}")
             continue
         explanation, suggested_ = answer(each)
         codes_ = [b.code for b in explanation.blockers]

@@ -12,7 +12,7 @@ import numpy as np
 from volcano_py.scheduler.profiles.columns import Indices
 
 _LEAST = 100
-"""The least number of fitting nodes that the search finds, if there are so many."""
+"""The least number of fitting nodes after which the search can end."""
 
 
 class NodeSample:
