@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -65,6 +66,10 @@ class Executor:
         self._owned = OwnedObjects(client, self.record, self._note)
         self._recorded: Memory[tuple[str, str], str] = Memory()
         """By object, reason and topic: the last message of an Event that is not repeated."""
+        self._running: Counter[str] = Counter()
+        """By UID of the object they are about: calls of `carry_out` that have not returned."""
+        self._deleted_meanwhile: set[str] = set()
+        """UIDs of objects that were deleted during such a call, which may still store values for them."""
 
     def attach(self, rt: ResourceType, mirror: Mirror[Any]) -> None:
         """Keep `mirror` up to date with the writes of this kind."""
@@ -74,13 +79,23 @@ class Executor:
     async def carry_out(self, instructions: Sequence[Instruction], about: ApiObject) -> None:
         """Execute all instructions in order; Events are recorded on `about`. Raises KubeError or NotLeading."""
         versions: dict[tuple[ResourceType, str], str] = {}
-        for instruction in instructions:
-            if isinstance(instruction, Again):
-                continue  # the controller handles it
-            if isinstance(instruction, Together):
-                await self._all(instruction.instructions, about, versions)
-            else:
-                await self._one(instruction, about, versions)
+        uid = about.metadata.uid
+        self._running[uid] += 1
+        try:
+            for instruction in instructions:
+                if isinstance(instruction, Again):
+                    continue  # the controller handles it
+                if isinstance(instruction, Together):
+                    await self._all(instruction.instructions, about, versions)
+                else:
+                    await self._one(instruction, about, versions)
+        finally:
+            self._running[uid] -= 1
+            if not self._running[uid]:
+                del self._running[uid]
+                if uid in self._deleted_meanwhile:
+                    self._deleted_meanwhile.discard(uid)
+                    self._forget_about(uid)
 
     def record(self, about: ApiObject, event: Emit) -> None:
         """Record an event on `about`."""
@@ -248,6 +263,8 @@ class Executor:
         return None if known is None else {"metadata": to_manifest(known.metadata)}
 
     def _forget_about(self, uid: str) -> None:
+        if uid in self._running:
+            self._deleted_meanwhile.add(uid)
         self._owned.forget(uid)
         self._recorded.forget(uid)
 
