@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import waiting
 from tests.controllers.test_jobflow import entry, flow, template
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
@@ -102,7 +103,7 @@ async def client(tmp_path: Path):
         yield made
 
 
-async def until(holds: Any, seconds: float = 15.0) -> None:
+async def until(holds: Any, seconds: float = waiting.budget()) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "did not happen"
@@ -151,7 +152,7 @@ async def test_the_controller_manager_works_with_kopf(client: Client) -> None:
     await client.create(kinds.JOBTEMPLATE, template("a"))
     await client.create(kinds.JOBFLOW, flow(entry("a"), name="f"))
     names: list[str] = []
-    end = time.monotonic() + 15
+    end = time.monotonic() + waiting.budget()
     while names != ["f-a"]:
         assert time.monotonic() < end and not task.done()
         await asyncio.sleep(0.05)

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from tests import waiting
 from tests.controllers.small_api import SmallApi
 from volcano_py.api import kinds
 from volcano_py.controllers import manager
@@ -38,10 +39,10 @@ class World:
             await self._client.close()
             self._task = None
 
-    async def until(self, condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait for something to become true; what it is then."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(waiting.budget()):
                 while True:
                     if self._task is not None and self._task.done():
                         self._task.result()

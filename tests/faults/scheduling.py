@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import waiting
 from tests.faults.proxy import LyingProxy
 from volcano_py.api.kinds import EVENT, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
@@ -50,8 +51,9 @@ def pod_group(name: str, size: int) -> Manifest:
     }
 
 
-async def until(holds: Callable[[], Awaitable[Any] | Any], otherwise: str, seconds: float = 20.0) -> Any:
-    """Wait for something to become true; returns it."""
+async def until(holds: Callable[[], Awaitable[Any] | Any], otherwise: str, seconds: float = 0.0) -> Any:
+    """Wait for something to become true; returns it. `seconds` is for what may take longer than one budget."""
+    seconds = max(seconds, waiting.budget())
     deadline = time.monotonic() + seconds
     while True:
         found = holds()
@@ -91,7 +93,7 @@ class Cluster:
         named = [p for p in pods if p["metadata"]["name"].rpartition("-")[0] == name]
         return [p["spec"]["nodeName"] for p in named if p["spec"].get("nodeName")]
 
-    async def scheduled(self, name: str, size: int = 2, seconds: float = 20.0) -> None:
+    async def scheduled(self, name: str, size: int = 2, seconds: float = 0.0) -> None:
         """Wait until a gang is bound."""
 
         async def all_bound() -> bool:

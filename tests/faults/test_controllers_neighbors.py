@@ -121,7 +121,7 @@ async def live(world: World, wanted: set[tuple[str, str]]) -> None:
         run_own_pods(world, "Running")
         return world.phase("prod") == "Running" and wanted <= controlled(world)
 
-    await world.until(running, 20)
+    await world.until(running)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -156,7 +156,7 @@ async def test_qps_and_burst_limit_the_rate(api):
     async with Client(Credentials(server=api.url), qps=50, burst=5) as client:
         begun = time.monotonic()
         await asyncio.gather(*(client.get(PODS, "a", "default") for _ in range(15)))
-        assert 0.18 < time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun > 0.18
 
 
 async def test_bodies_may_hold_structs(api, client):

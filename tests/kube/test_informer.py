@@ -35,8 +35,8 @@ class Watched:
         with pytest.raises(asyncio.CancelledError):
             await self.task
 
-    async def until(self, test, seconds=5.0):
-        async with asyncio.timeout(seconds):
+    async def until(self, test):
+        async with asyncio.timeout(budget()):
             while not test():
                 await asyncio.sleep(0.005)
 
@@ -133,7 +133,7 @@ async def test_a_silent_stream_is_opened_again(api, client):
     api.fault("GET watch=true", hang)
     async with Watched(client, inactivity=0.2) as w:
         api.put("pods", pod("a"))
-        await w.until(lambda: "default/a" in w.informer.store, 3)
+        await w.until(lambda: "default/a" in w.informer.store)
 
 
 async def test_an_outage_of_the_server(api):

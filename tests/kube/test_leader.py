@@ -4,6 +4,7 @@ import pytest
 from aiohttp import web
 from fake_api import status
 
+from tests.waiting import budget
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.leader import LeaderElection
@@ -16,8 +17,8 @@ def candidate(client, who, **options):
     return LeaderElection(client, "volcano-system", "volcano", who, **{**QUICK, **options})
 
 
-async def until(test, seconds=5.0):
-    async with asyncio.timeout(seconds):
+async def until(test):
+    async with asyncio.timeout(budget()):
         while not test():
             await asyncio.sleep(0.005)
 
@@ -45,14 +46,15 @@ async def test_the_first_becomes_leader_renews_and_releases(api, client):
 
 
 async def test_a_follower_acquires_a_released_lease_at_once(api, client):
-    one, two = candidate(client, "one"), candidate(client, "two")
+    long = {"lease_duration": 10 * budget(), "renew_deadline": 5 * budget()}
+    one, two = candidate(client, "one", **long), candidate(client, "two", **long)
     first = asyncio.create_task(one.run())
     await until(one.holds)
     second = asyncio.create_task(two.run())
-    await asyncio.sleep(0.3)
-    assert not two.leader and two.observed_holder == "one"
+    await until(lambda: two.observed_holder == "one")
+    assert not two.leader
     await stop(first)
-    await until(two.holds, 0.6)
+    await until(two.holds)  # long before the lease would expire
     assert api.objects[KEY]["spec"]["leaseTransitions"] == 1
     await stop(second)
 
@@ -69,7 +71,7 @@ async def test_a_leader_that_is_stopped_while_it_renews_gives_the_lease_back(api
         await asyncio.sleep(30)
 
     api.fault("PUT /leases", carried_out_but_not_answered)
-    await asyncio.wait_for(written.wait(), 5)
+    await asyncio.wait_for(written.wait(), budget())
     await stop(task)
     assert api.objects[KEY]["spec"]["holderIdentity"] == ""
 
@@ -121,7 +123,7 @@ async def test_never_two_at_a_time(api, client):
     for _ in range(100):
         await asyncio.sleep(0.01)
         assert sum(c.holds() for c in candidates) <= 1
-    assert sum(c.holds() for c in candidates) == 1
+    await until(lambda: sum(c.holds() for c in candidates) == 1)
     for task in tasks:
         await stop(task)
 
@@ -129,14 +131,14 @@ async def test_never_two_at_a_time(api, client):
 async def test_a_leader_that_cannot_renew_stops_before_another_may_start(api):
     lost = []
     async with Client(Credentials(server=api.url), timeout=0.2) as client:
-        one = candidate(client, "one", on_lost=lambda: lost.append(1))
+        one = candidate(client, "one", on_lost=lambda: lost.append(1), lease_duration=budget())
         task = asyncio.create_task(one.run())
         await until(one.holds)
         await api.stop()
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        await asyncio.wait_for(task, 2)
-        assert loop.time() - begun < QUICK["lease_duration"]
+        await asyncio.wait_for(task, budget())
+        assert loop.time() - begun < budget()
         assert lost == [1] and not one.holds()
 
 
@@ -156,7 +158,7 @@ async def test_a_lease_taken_by_another_ends_leadership(api, client):
     await until(one.holds)
     stolen = {**api.objects[KEY]["spec"], "holderIdentity": "thief"}
     api.put("leases", {"metadata": {"namespace": "volcano-system", "name": "volcano"}, "spec": stolen})
-    await asyncio.wait_for(task, 2)
+    await asyncio.wait_for(task, budget())
     assert api.objects[KEY]["spec"]["holderIdentity"] == "thief"
 
 

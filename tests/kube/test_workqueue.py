@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from tests.waiting import budget
 from volcano_py.kube.workqueue import ShutDown, WorkQueue
 
 
@@ -33,8 +34,8 @@ async def test_of_several_delays_the_earliest_counts():
     queue.add_after("a", 5)
     queue.add_after("a", 0.05)
     queue.add_after("a", 3)
-    assert await asyncio.wait_for(queue.get(), 1) == "a"
-    assert 0.04 < time.monotonic() - begun < 0.5
+    assert await asyncio.wait_for(queue.get(), budget()) == "a"
+    assert 0.04 < time.monotonic() - begun < 3
 
 
 async def test_retries_wait_longer_and_longer_until_forgotten():
@@ -84,7 +85,7 @@ async def test_a_cancelled_worker_loses_no_key():
     await asyncio.sleep(0)
     queue.add("a")
     first.cancel()
-    assert await asyncio.wait_for(second, 1) == "a"
+    assert await asyncio.wait_for(second, budget()) == "a"
 
 
 async def test_shut_down_hands_out_the_rest():

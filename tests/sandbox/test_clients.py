@@ -190,7 +190,7 @@ async def test_kr8s(sandbox: Sandbox, api: Http) -> None:
     client = await kr8s.asyncio.api(kubeconfig=sandbox.kubeconfig)
     made = await Pod({**pod("web", nodeName="node-0"), "metadata": {"name": "web", "namespace": "default"}}, api=client)
     await made.create()
-    await made.wait("condition=Ready", timeout=5)
+    await made.wait("condition=Ready", timeout=int(waiting.budget()))
     await made.label({"app": "web"})
     await made.annotate({"k": "v"})
     assert [found.name async for found in client.get("pods", label_selector="app=web")] == ["web"]
@@ -219,7 +219,7 @@ async def test_kr8s(sandbox: Sandbox, api: Http) -> None:
     assert [found.name async for found in client.get("jobs.batch.volcano.sh")] == ["train"]
     await job.delete()
     await made.delete(grace_period=0)
-    await made.wait("delete", timeout=5)
+    await made.wait("delete", timeout=int(waiting.budget()))
     assert not await made.exists()
 
 
