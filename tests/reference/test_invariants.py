@@ -57,6 +57,11 @@ def test_backfill_leaves_pods_the_capacity_of_their_victims() -> None:
     assert check_cycles(json.loads((FOUND / "nomination-of-a-best-effort-pod.json").read_text()), LONG, parity=False)
 
 
+def test_whole_gangs_that_are_evicted_stay_within_a_budget_together() -> None:
+    case = json.loads((FOUND / "budget-over-several-gangs-that-reclaim-evicts.json").read_text())
+    assert check_cycles(case, LONG, parity=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
 def test_many_clusters(parity: bool) -> None:

@@ -81,17 +81,25 @@ def _useful(session: Session, job: SessionJob, task: Task, need: Resource) -> bo
 
 
 def _above_their_shares(session: Session, job: SessionJob, bundles: list[Bundle]) -> set[str]:
-    """The tasks of the bundles that their queues can lose together and still hold what they deserve."""
+    """The tasks of the bundles that their queues can lose together and still hold what they deserve. Budgets permit all
+    of them together."""
+    units = [
+        (bundle.job.queue, unit)
+        for bundle in bundles
+        for unit in ([bundle.tasks] if bundle.whole else [[task] for task in bundle.tasks])
+        if len(session.unprotected(unit)) == len(unit)
+    ]
+    # a disruption budget permits each of several units, but not all of them together
+    together = session.unprotected(list({task.uid: task for _, unit in units for task in unit}.values()))
+    permitted = {task.uid for task in together}
     lost: dict[str, Resource] = {}
     allowed: set[str] = set()
-    for bundle in bundles:
-        name = bundle.job.queue
-        for unit in [bundle.tasks] if bundle.whole else [[task] for task in bundle.tasks]:
-            if len(session.unprotected(unit)) < len(unit):
-                continue
-            rest = (task for task in unit if task.uid not in allowed)  # a whole gang includes its single tasks
-            amount = requests(rest).add(lost.get(name, Resource()))
-            if session.can_lose(session.queues[name], amount, session.queues[job.queue]):
-                lost[name] = amount
-                allowed.update(task.uid for task in unit)
+    for name, unit in units:
+        if any(task.uid not in permitted for task in unit):
+            continue
+        rest = (task for task in unit if task.uid not in allowed)  # a whole gang includes its single tasks
+        amount = requests(rest).add(lost.get(name, Resource()))
+        if session.can_lose(session.queues[name], amount, session.queues[job.queue]):
+            lost[name] = amount
+            allowed.update(task.uid for task in unit)
     return allowed
