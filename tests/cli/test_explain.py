@@ -236,4 +236,4 @@ async def test_a_job_of_a_live_cluster(tmp_path: Path, vcctl: Vcctl, monkeypatch
         found = json.loads(out)
         assert code == 0 and found["state"] == "pending"
         assert found["blockers"][0]["code"] in ("EnqueueClusterFull", "EnqueueQueueLimit")
-        assert "wait-for-job" in {h["kind"] for h in found["unblock"]}
+        assert "wait until job default/old has ended" in {h["text"] for h in found["unblock"]}

@@ -97,7 +97,13 @@ def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
         edits = [*(Edit("Pod", t.namespace, t.name) for t in ended), *_released_claims(session, ended)]
         if not other.shadow:
             edits.append(Edit("PodGroup", other.namespace, other.name))
-        yield Change("wait-for-job", f"wait until job {other.uid} has ended", edits)
+        yield Change("wait-for-job", f"wait until job {_name(other)} has ended", edits)
+
+
+def _name(job: Job) -> str:
+    """The name of the Job that owns the PodGroup, or the PodGroup's own name."""
+    owner = None if job.pod_group is None else job.pod_group.metadata.controller
+    return job.uid if owner is None or owner.kind != "Job" else f"{job.namespace}/{owner.name}"
 
 
 def _in_order(session: Session, job: SessionJob, cause: Cause) -> list[Job]:
