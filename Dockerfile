@@ -11,9 +11,10 @@ COPY crds crds
 COPY conf conf
 COPY benchmarks benchmarks
 COPY volcano_py volcano_py
-# fast,dra adds the CEL library, which claims with device selectors need; the image is then above 200 MB.
-ARG EXTRAS=fast
-RUN python3 -m venv /opt/volcano && /opt/volcano/bin/pip install --no-cache-dir ".[${EXTRAS}]"
+# fast: compiled vector operations; dra: the CEL library, which claims with device selectors need. With one of them the
+# image is above 200 MB.
+ARG EXTRAS=
+RUN python3 -m venv /opt/volcano && /opt/volcano/bin/pip install --no-cache-dir ".${EXTRAS:+[${EXTRAS}]}"
 RUN /opt/volcano/bin/pip uninstall -y -q setuptools pip \
     && find /opt/volcano -depth -type d '(' -name tests -o -name __pycache__ ')' -exec rm -rf '{}' + \
     && /opt/volcano/bin/python -m compileall -q /opt/volcano/lib \

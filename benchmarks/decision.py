@@ -30,11 +30,13 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     from benchmarks.scenario import objects
     from volcano_py.api.codec import decoder
     from volcano_py.scheduler.framework.config import load
+    from volcano_py.scheduler.framework.kernels import use_compiled
     from volcano_py.scheduler.model import plan
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.run_once import REGISTRY, run_once
     from volcano_py.simulate.manifests import STRUCTS
 
+    use_compiled()
     encoded = [(kind, orjson.dumps(manifest)) for kind, manifest in objects(spec)]
     conf = load(configuration(spec), REGISTRY.actions)
     import gc

@@ -33,6 +33,7 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError
+from volcano_py.scheduler.framework.kernels import use_compiled
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.loop import CycleLoop
@@ -388,6 +389,7 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
 def main(options: Options) -> int:
     """The process. Exit codes: 0 after a signal, 2 for a bad configuration or plugin, 1 for any other error."""
     logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
+    log.info("vector operations: %s", use_compiled())
     for flag in options.ignored:
         log.info("%s is accepted and has no effect", flag)
     try:

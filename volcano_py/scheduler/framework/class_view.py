@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.framework.formulas import Program
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
@@ -153,6 +154,7 @@ class ClassView:
         "ok",
         "order",
         "position",
+        "program",
         "rows",
         "stale",
         "static",
@@ -191,6 +193,8 @@ class ClassView:
     masked: Floats
     """The sum of the scores, with constants for the DOMAIN scores; −inf where the task does not fit now, or fits only
     in releasing capacity."""
+    program: Program | None
+    """The rules as data for the compiled kernels; None: the rules are called."""
     foreseeable: bool
     """Whether the nodes of a run of equal tasks can be found together."""
     fit_errors: tuple[int, FitErrors] | None

@@ -10,7 +10,8 @@ import numpy as np
 
 from volcano_py.scheduler.framework.broken_rules import RejectAll, broken
 from volcano_py.scheduler.framework.callbacks import Callbacks
-from volcano_py.scheduler.framework.class_view import ClassView, foreseeable, look, shares, total_of_node
+from volcano_py.scheduler.framework.class_view import ClassView, foreseeable, shares
+from volcano_py.scheduler.framework.kernels import chosen
 from volcano_py.scheduler.framework.node_rules import (
     DOMAIN,
     LOCAL,
@@ -25,18 +26,11 @@ from volcano_py.scheduler.framework.node_rules import (
 from volcano_py.scheduler.model.node_table import (
     NodeNumbers,
     NodeTable,
-    Numbers,
-    SomeNodes,
     arrays_kept,
     drop_oldest,
 )
-from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
-
-FEW_COLUMNS = 4
-"""Up to this number of changed columns are computed one by one; more in one vector pass."""
-ALL_NODES = slice(None)
 
 
 class ClassViews:
@@ -61,6 +55,7 @@ class ClassViews:
         """Number of single columns that were updated."""
         self.may_fail = any(getattr(s, "may_fail", False) for _, s in scores)
         """Whether a score can be NaN for a node; the first of the node's two sums is then 0."""
+        self.kernels = chosen()
         self._cache = cache
         self._callbacks = callbacks
         self._views: dict[int, ClassView] = {}
@@ -97,11 +92,13 @@ class ClassViews:
         v.gates = [f for f in v.filters if is_idle_gate(f)]
         v.future_differs = self.numbers.future_differs or bool(v.gates)
         v.stale = False
+        v.program = None
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
         v.masked = np.empty(count)
         self.even(v, task)
-        self._pass(v, task, ALL_NODES)
+        self.kernels.prepare(v, task, self.numbers)
+        self._all_columns(v, task)
         self.passes += 1
         v.foreseeable = not (v.domain_filters or self.may_fail) and foreseeable(v, task)
         return v
@@ -131,13 +128,9 @@ class ClassViews:
             self._cache[key] = made
         return self._cache[key]
 
-    def _pass(self, v: ClassView, task: Task, nodes: Any) -> None:
-        """One vector pass over some nodes, or over all (`ALL_NODES`)."""
-        numbers: Numbers = self.numbers if nodes is ALL_NODES else SomeNodes(self.numbers, nodes)
-        v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = look(v, task, numbers, nodes)
-        if v.future_differs:
-            v.future[nodes] = future
-        v.stale = v.stale and nodes is not ALL_NODES
+    def _all_columns(self, v: ClassView, task: Task) -> None:
+        self.kernels.all_columns(v, task, self.numbers)
+        v.stale = False
 
     def _refresh(self, v: ClassView, task: Task) -> None:
         log = self.numbers.log
@@ -145,41 +138,12 @@ class ClassViews:
             v.future_differs = True
             v.future = np.empty(len(v.idle), dtype=bool)
             v.position = log.position
-            self._pass(v, task, ALL_NODES)
+            self._all_columns(v, task)
             return
         changed = log.since(v.position)
         v.position = log.position
         self.columns += len(changed)
-        if len(changed) > FEW_COLUMNS:
-            some = len(changed) * 4 < len(self.table)
-            self._pass(v, task, np.asarray(changed, dtype=np.intp) if some else ALL_NODES)
-            return
-        for node in changed:
-            self._one(v, task, int(node))
-
-    def _one(self, v: ClassView, task: Task, node: int) -> None:
-        """A pass over one column, without arrays."""
-        n = self.numbers
-        idle = future = True
-        for row in v.rows:
-            need = v.vector.item(row)
-            free = n.idle.item(row, node)
-            if need - free >= EPS:
-                idle = False
-            if v.future_differs and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
-                future = False
-        idle = idle and all(gate.idle_node(task, node) for gate in v.gates)
-        v.idle[node] = idle
-        if v.future_differs:
-            v.future[node] = future
-        ok = v.static is None or bool(v.static[node])
-        for f in v.filters:
-            ok = ok and f.filter_node(task, node) == 0
-        v.ok[node] = ok
-        if not (ok and idle and future):
-            v.masked[node] = -np.inf
-            return
-        v.masked[node] = total_of_node(v, task, node)
+        self.kernels.some_columns(v, task, self.numbers, changed)
 
     def even(self, v: ClassView, task: Task) -> bool:
         """Whether the DOMAIN scores are the same for all nodes; what each plugin then adds is stored in its `Share`."""
@@ -193,6 +157,8 @@ class ClassViews:
             if constant != part.constant:
                 part.constant = constant
                 v.stale = True
+        if v.program is not None and v.stale:
+            self.kernels.prepare(v, task, self.numbers)
         return True
 
     def up_to_date(self, v: ClassView, task: Task) -> bool:
@@ -200,7 +166,7 @@ class ClassViews:
         if not self.even(v, task):
             return False
         if v.stale:
-            self._pass(v, task, ALL_NODES)
+            self._all_columns(v, task)
         return True
 
     def replace_broken_rules(self, task: Task) -> bool:

@@ -241,13 +241,5 @@ class Placement(ClassViews):
     # ---- choosing ---------------------------------------------------------------------------------------
 
     def _first_of_best(self, masked: Floats) -> int | None:
-        if not len(masked):
-            return None
-        first = int(masked.argmax())
-        top = masked.item(first)
-        if top == -np.inf:
-            return None
-        (ties,) = (masked == top).nonzero()
-        if len(ties) > 1:
-            return int(ties[self.rank[ties].argmin()])
-        return first
+        best = self.kernels.best_column(masked, self.rank)
+        return None if best < 0 else best

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import FilledNodes, Numbers, SomeNodes
@@ -28,6 +29,7 @@ class _Requested:
     batch = True
     name = ""
     in_runs = True
+    _formula = Formula.LEAST_ALLOCATED
 
     def __init__(self, session: Session, weight: int) -> None:
         self._numbers = session.numbers
@@ -67,6 +69,9 @@ class _Requested:
     def _score(self, capacity: int, requested: int) -> int:
         raise NotImplementedError
 
+    def term(self, task: Task) -> Term:
+        return Term(self._formula, (float(self._weight), *task.spec_class.nonzero.tolist()))
+
 
 class LeastAllocated(_Requested):
     """Prefer nodes with more free capacity: 100·free // capacity."""
@@ -84,6 +89,7 @@ class MostAllocated(_Requested):
     """Prefer nodes with less free capacity: 100·requested // capacity."""
 
     name = "MostAllocated"
+    _formula = Formula.MOST_ALLOCATED
 
     def _scores(self, capacity: Floats, requested: Floats) -> Floats:
         return np.floor(np.minimum(requested, capacity) * 100 / capacity)
@@ -163,6 +169,11 @@ class BalancedAllocation:
         capacities = [(n.kube_capacity if row < 2 else n.allocatable).item(row, node) for row, _ in dimensions]
         used = [n.kube_requested.item(row, node) for row, _ in dimensions]
         return float(self._weight * _balance(capacities, used, [request for _, request in dimensions]))
+
+    def term(self, task: Task) -> Term | None:
+        if task.request[NVIDIA_GPU] > 0:
+            return None
+        return Term(Formula.BALANCED, (float(self._weight), task.request.milli_cpu, task.request.memory))
 
 
 def even(used: Floats, capacity: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import Numbers
@@ -33,3 +34,6 @@ class PodNumber:
     def filter_node(self, task: Task, node: int) -> int:
         n = self._numbers
         return int(n.max_pods.item(node) <= n.kube_pods.item(node))
+
+    def term(self, task: Task) -> Term:
+        return Term(Formula.POD_NUMBER)

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import field
 
 from volcano_py.scheduler.framework.arguments import get_int
+from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
@@ -125,3 +126,9 @@ class _Fullness:
         if weights > 0:
             score /= weights
         return score * (100 * self._weight)
+
+    def term(self, task: Task) -> Term:
+        counted = self._counted(task)
+        weights = float(sum(weight for _, _, weight in counted))
+        each = (float(number) for row, request, weight in counted if weight for number in (row, request, weight))
+        return Term(Formula.FULLNESS, (*each, weights, 100.0 * self._weight))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.broken_rules import isolating
 from volcano_py.scheduler.framework.class_view import total_of_node, total_of_nodes
-from volcano_py.scheduler.framework.class_views import ALL_NODES, FEW_COLUMNS
+from volcano_py.scheduler.framework.kernels import ALL_NODES, FEW_COLUMNS
 from volcano_py.scheduler.framework.node_rank import best_columns
 from volcano_py.scheduler.framework.node_rules import Bools, Floats, Indices
 from volcano_py.scheduler.framework.placement import Placement

@@ -1,0 +1,186 @@
+"""Kernels: the vector operations over nodes that a cycle repeats most, with two implementations. Not in Volcano.
+
+`NumpyKernels` calls the rules, and needs only numpy. `CompiledKernels` evaluates classes that have a `Program` as
+machine code (`framework.compiled`), and calls the rules of other classes. The results are equal bit by bit.
+
+The process that schedules calls `use_compiled` once, before its first session: the compiler takes a second to load and
+memory, which the other programs do not need.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from volcano_py.scheduler.framework.class_view import ClassView, look, total_of_node
+from volcano_py.scheduler.framework.formulas import program
+from volcano_py.scheduler.framework.node_rules import Floats, Indices
+from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers, SomeNodes
+from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEW_COLUMNS = 4
+"""Up to this number of changed columns are computed one by one; more in one vector pass."""
+ALL_NODES = slice(None)
+
+
+class Kernels(Protocol):
+    """The interface of both implementations."""
+
+    name: str
+
+    def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        """Prepare a new view, or one whose constants have changed."""
+        ...
+
+    def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        """Compute the view's arrays for all nodes."""
+        ...
+
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+        """Compute the view's arrays for some nodes."""
+        ...
+
+    def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
+        """The node with the highest score, among equals the one of the lowest rank; −1 if all scores are −inf."""
+        ...
+
+
+class NumpyKernels:
+    """Vector passes with numpy."""
+
+    name = "numpy"
+
+    def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        pass
+
+    def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        _pass(v, task, numbers, ALL_NODES)
+
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+        if len(nodes) <= FEW_COLUMNS:
+            for node in nodes:
+                _one(v, task, numbers, int(node))
+        elif len(nodes) * 4 < len(v.ok):
+            indices = np.asarray(nodes, dtype=np.intp)
+            _pass(v, task, SomeNodes(numbers, indices), indices)
+        else:
+            _pass(v, task, numbers, ALL_NODES)
+
+    def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
+        if not len(masked):
+            return -1
+        first = int(masked.argmax())
+        top = masked.item(first)
+        if top == -np.inf:
+            return -1
+        (ties,) = (masked == top).nonzero()
+        if len(ties) > 1:
+            return int(ties[rank[ties].argmin()])
+        return first
+
+
+class CompiledKernels(NumpyKernels):
+    """Loops as machine code. Raises ImportError if numba is not installed."""
+
+    name = "numba"
+
+    def __init__(self) -> None:
+        from volcano_py.scheduler.framework import compiled
+
+        self._evaluate = compiled.evaluate
+        self._best = compiled.best_column
+        self._every: Indices = np.empty(0, dtype=np.intp)
+
+    def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        v.program = program(v, task, numbers)
+
+    def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        if v.program is None:
+            super().all_columns(v, task, numbers)
+            return
+        count = len(v.ok)
+        if len(self._every) < count:
+            self._every = np.arange(count, dtype=np.intp)
+        self._run(v, numbers, self._every, count)
+
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+        if v.program is None:
+            super().some_columns(v, task, numbers, nodes)
+        else:
+            self._run(v, numbers, np.asarray(nodes, dtype=np.intp), len(nodes))
+
+    def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
+        best: int = self._best(masked, rank)
+        return best
+
+    def _run(self, v: ClassView, numbers: NodeNumbers, nodes: Indices, count: int) -> None:
+        p = v.program
+        assert p is not None
+        self._evaluate(nodes, count, numbers.matrix, *p, v.future_differs, v.ok, v.idle, v.future, v.masked)
+
+
+class _Chosen:
+    kernels: Kernels = NumpyKernels()
+
+
+def chosen() -> Kernels:
+    """The kernels of this process."""
+    return _Chosen.kernels
+
+
+def use(kernels: Kernels) -> None:
+    """Choose the kernels of sessions that are opened from now on."""
+    _Chosen.kernels = kernels
+
+
+def use_compiled() -> str:
+    """Choose the compiled kernels if the compiler is installed; returns the name of the chosen kernels."""
+    kernels = _compiled()
+    if kernels is not None:
+        use(kernels)
+    return chosen().name
+
+
+@cache
+def _compiled() -> Kernels | None:
+    try:
+        return CompiledKernels()
+    except ImportError:
+        return None
+
+
+def _pass(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> None:
+    """One vector pass over some nodes, or over all (`ALL_NODES`)."""
+    v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = look(v, task, numbers, nodes)
+    if v.future_differs:
+        v.future[nodes] = future
+
+
+def _one(v: ClassView, task: Task, n: NodeNumbers, node: int) -> None:
+    """A pass over one column, without arrays."""
+    idle = future = True
+    for row in v.rows:
+        need = v.vector.item(row)
+        free = n.idle.item(row, node)
+        if need - free >= EPS:
+            idle = False
+        if v.future_differs and need - (free + n.releasing.item(row, node) - n.pipelined.item(row, node)) >= EPS:
+            future = False
+    idle = idle and all(gate.idle_node(task, node) for gate in v.gates)
+    v.idle[node] = idle
+    if v.future_differs:
+        v.future[node] = future
+    ok = v.static is None or bool(v.static[node])
+    for f in v.filters:
+        ok = ok and f.filter_node(task, node) == 0
+    v.ok[node] = ok
+    if not (ok and idle and future):
+        v.masked[node] = -np.inf
+        return
+    v.masked[node] = total_of_node(v, task, node)
