@@ -116,7 +116,7 @@ def compare(seeds: range, tiers: str, least: int) -> None:
     for seed in seeds:
         history, in_runs = run_history(seed, tiers)
         placed += in_runs
-        with patch.object(place_run, "_SHORTEST", 10**9):
+        with patch.object(place_run, "SHORTEST", 10**9):
             assert history == run_history(seed, tiers)[0], f"seed {seed}"
     assert placed >= least * len(seeds), "too few tasks are placed in runs"
 

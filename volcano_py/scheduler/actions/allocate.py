@@ -8,12 +8,11 @@ statement holds until the session ends. Jobs with a hard topology or with sub-gr
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
-from typing import Any
 
 from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.eviction.nominations import Reservations
+from volcano_py.scheduler.actions.job_queue import JobQueue
 from volcano_py.scheduler.actions.place_tasks import AllocateArguments, place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
@@ -24,8 +23,6 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
-
-_Waiting = list[tuple[tuple[Any, ...], SessionJob]]
 
 
 @dataclass
@@ -45,7 +42,7 @@ class Allocate(Action):
         tried = session.cluster.keep(Tried).jobs
         tasks: dict[str, list[Task]] = {}
         sheets: dict[str, Worksheet] = {}
-        jobs: dict[str, _Waiting] = {}
+        jobs: dict[str, JobQueue] = {}
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
         enqueue_is_on = "enqueue" in session.configuration.actions
         reservations = Reservations(session)
@@ -69,15 +66,15 @@ class Allocate(Action):
                     continue
                 tasks[job.uid] = todo
             if job.queue not in jobs:
-                jobs[job.queue] = []
+                jobs[job.queue] = JobQueue()
                 queues.push(session.queues[job.queue])
-            heapq.heappush(jobs[job.queue], (session.job_key(job), job))
+            jobs[job.queue].push(session.job_key(job), job)
         while queues and not session.work.exhausted:
             queue = queues.pop()
             waiting = jobs[queue.name]
             if session.overused(queue) or not waiting:
                 continue
-            job = heapq.heappop(waiting)[1]
+            job = waiting.pop()
             session.work.jobs_tried += 1
             reservations.dissolve(job)
             if job.uid in sheets:
@@ -88,7 +85,7 @@ class Allocate(Action):
                 more = bool(tasks[job.uid])
             if ready:
                 if more:
-                    heapq.heappush(waiting, (session.job_key(job), job))
+                    waiting.push(session.job_key(job), job)
             elif session.work.budget is not None:
                 tried.add(job.uid)
             queues.push(queue)

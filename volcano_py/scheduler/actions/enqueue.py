@@ -6,13 +6,10 @@ plugins order the queues again after each job.
 
 from __future__ import annotations
 
-import heapq
-from typing import Any
-
+from volcano_py.scheduler.actions.job_queue import JobQueue
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 
 
@@ -23,20 +20,22 @@ class Enqueue(Action):
 
     def execute(self, session: Session) -> None:
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
-        pending: dict[str, list[tuple[tuple[Any, ...], SessionJob]]] = {}
+        pending: dict[str, JobQueue] = {}
         seen: set[str] = set()
         for job in session.jobs.active():
             if job.queue not in seen:
                 seen.add(job.queue)
                 queues.push(session.queues[job.queue])
             if job.is_pending():
-                heapq.heappush(pending.setdefault(job.queue, []), (session.job_key(job), job))
+                if job.queue not in pending:
+                    pending[job.queue] = JobQueue()
+                pending[job.queue].push(session.job_key(job), job)
         while queues:
             queue = queues.pop()
             waiting = pending.get(queue.name)
             if not waiting:
                 continue
-            job = heapq.heappop(waiting)[1]
+            job = waiting.pop()
             if job.min_resources is None or session.job_enqueueable(job):
                 session.job_enqueued(job)
                 job.phase = "Inqueue"

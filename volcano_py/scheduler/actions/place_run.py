@@ -13,7 +13,7 @@ from volcano_py.scheduler.model.demand import NONE
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
-_SHORTEST = 4
+SHORTEST = 4
 """The shortest run; fewer tasks are placed one by one."""
 
 
@@ -35,7 +35,7 @@ class Runs:
     def place(self, todo: list[Task]) -> bool:
         """Place as many of the equal tasks at the end of `todo` as fit now, at most until the job may be ready, and
         remove them from `todo`; returns whether any was placed."""
-        if len(todo) < _SHORTEST or _special(self._session, todo[-1]) or _kind(todo[-1]) in self._one_by_one:
+        if len(todo) < SHORTEST or _special(self._session, todo[-1]) or _kind(todo[-1]) in self._one_by_one:
             return False
         kind = _kind(todo[-1])
         if self._placed(todo):
@@ -46,15 +46,15 @@ class Runs:
     def _placed(self, todo: list[Task]) -> bool:
         session, job, first = self._session, self._job, todo[-1]
         limit = min(len(todo), session.missing(job, first.role))
-        if limit < _SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:
+        if limit < SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:
             return False
         handlers = session.run_handlers(first)
         limit = session.how_many_allocatable(self._queue, first, limit)
-        if handlers is None or limit < _SHORTEST:
+        if handlers is None or limit < SHORTEST:
             return False
         kind = _kind(first)
         equal = list(takewhile(lambda t: _kind(t) == kind, reversed(todo[-limit:])))
-        nodes = session.placement.best_for_run(first, len(equal)) if len(equal) >= _SHORTEST else []
+        nodes = session.placement.best_for_run(first, len(equal)) if len(equal) >= SHORTEST else []
         run = list(takewhile(self._is_ordinary, equal[: len(nodes)]))
         if not run or not self._statement.allocate_run(job, run, nodes[: len(run)], handlers):
             return False

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.place_run import Runs
+from volcano_py.scheduler.actions.place_run import SHORTEST, Runs
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
@@ -71,7 +71,13 @@ def _place_all(
     """By role (only without own-verdict)."""
     _nominated_first(session, todo)
     error_cache = not session.deviations.own_verdict and settings(session).error_cache
-    in_runs = sub is None and not job.sub_jobs and outside is None and session.deviations.own_verdict
+    in_runs = (
+        len(todo) >= SHORTEST
+        and sub is None
+        and not job.sub_jobs
+        and outside is None
+        and session.deviations.own_verdict
+    )
     runs = Runs(session, queue, job, statement) if in_runs and not session.task_order_moves else None
     while todo:
         if runs is not None and runs.place(todo) and session.job_ready(job):

@@ -167,6 +167,19 @@ class Callbacks:
             return True
         return False
 
+    def first(self, point: str, *subjects: Any) -> tuple[str, Any]:
+        """(plugin, result) of the first plugin whose result is not None, or ("", None). On error the result is the
+        Fault."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                answer = fn(*subjects)
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subjects[-1]))
+                return plugin, self.faults[-1]
+            if answer is not None:
+                return plugin, answer
+        return "", None
+
     def answers(self, point: str, *subjects: Any) -> Iterator[tuple[str, Any]]:
         """(plugin, result) of each plugin, for points with their own combination rule. On error the result is the
         Fault."""

@@ -96,6 +96,7 @@ class CompiledKernels(NumpyKernels):
         self._evaluate = compiled.evaluate
         self._best = compiled.best_column
         self._every: Indices = np.empty(0, dtype=np.intp)
+        self._warm_up()
 
     def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
         v.program = program(v, task, numbers)
@@ -118,6 +119,16 @@ class CompiledKernels(NumpyKernels):
     def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
         best: int = self._best(masked, rank)
         return best
+
+    def _warm_up(self) -> None:
+        """The first call of a function is slower: the compiler then finds out how to read its arguments."""
+        no, wholes, bools = np.empty((0, 1)), np.empty((0, 3), dtype=np.int64), np.empty(0, dtype=bool)
+        places = np.zeros(5, dtype=np.int64)
+        constants, none = np.empty((0, 3)), np.empty(0)
+        self._evaluate(
+            self._every, 0, no, wholes, constants, no, bools, wholes, none, places, False, bools, bools, bools, none
+        )
+        self._best(none, np.empty(0, dtype=np.int64))
 
     def _run(self, v: ClassView, numbers: NodeNumbers, nodes: Indices, count: int) -> None:
         p = v.program

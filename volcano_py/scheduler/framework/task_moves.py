@@ -135,6 +135,9 @@ class TaskMoves(Events, JobStates, Binding):
         """Change the status of placed tasks to Binding."""
         for task, node in bound:
             self.bound_on.setdefault(node, []).append(task)
+        if len(bound) == 1:
+            self.move(bound[0][0], st.BINDING)
+            return
         for _, group in groupby((task for task, _ in bound), key=self._moves_like):
             tasks = list(group)
             first, old = tasks[0], self.statuses[tasks[0].slot]

@@ -166,8 +166,11 @@ class Resource:
         self.milli_cpu += other.milli_cpu
         self.memory += other.memory
         if other.scalars:
+            mine = self.scalars
+            if mine is None:
+                mine = self.scalars = {}
             for name, amount in other.scalars.items():
-                self.add_scalar(name, amount)
+                mine[name] = mine.get(name, 0.0) + amount
         return self
 
     def sub(self, other: Resource) -> Resource:

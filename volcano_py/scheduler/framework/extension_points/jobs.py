@@ -40,13 +40,11 @@ class JobStates(ExtensionPoints):
 
     def job_valid(self, job: SessionJob) -> Invalid | None:
         """Why the job cannot be scheduled; None: it can."""
-        for plugin, answer in self.callbacks.answers("job_valid", job):
-            if isinstance(answer, Fault):
-                return Invalid("PluginError", f"plugin {plugin} failed: {answer.error.partition(': ')[2]}")
-            if answer is not None:
-                invalid: Invalid = answer
-                return invalid
-        return None
+        plugin, answer = self.callbacks.first("job_valid", job)
+        if isinstance(answer, Fault):
+            return Invalid("PluginError", f"plugin {plugin} failed: {answer.error.partition(': ')[2]}")
+        invalid: Invalid | None = answer
+        return invalid
 
     def add_job_ready(self, fn: Callable[[SessionJob], bool], *, missing: Missing | None = None) -> None:
         """Whether enough tasks of a job have a node, so that they may be bound.

@@ -99,7 +99,9 @@ class Demands:
                 del self.queues[old.queue]
         if job is not None and job.pod_group is not None:
             new = self.jobs[uid] = JobDemand(job)
-            self.queues.setdefault(new.queue, Demand()).count(new, +1)
+            if new.queue not in self.queues:
+                self.queues[new.queue] = Demand()
+            self.queues[new.queue].count(new, +1)
 
     def commit_evictions(self) -> None:
         """Compute the sums again that subtraction cannot correct."""
