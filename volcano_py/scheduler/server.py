@@ -33,7 +33,7 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError
-from volcano_py.scheduler.framework.kernels import use_compiled
+from volcano_py.scheduler.framework.kernels import chosen, use_compiled
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.loop import CycleLoop
@@ -137,6 +137,7 @@ class Scheduler:
             await self.source.start(client)
             if self.shadow is None:
                 await ensure_queues(client, options.default_queue)
+            log.info("vector operations: %s", chosen().name)
             self.cache.start(client)
             add_informers(self.health, self.cache)
             parts = {
@@ -389,9 +390,9 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
 def main(options: Options) -> int:
     """The process. Exit codes: 0 after a signal, 2 for a bad configuration or plugin, 1 for any other error."""
     logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
-    log.info("vector operations: %s", use_compiled())
     for flag in options.ignored:
         log.info("%s is accepted and has no effect", flag)
+    use_compiled()
     try:
         asyncio.run(serve(options))
     except (ConfigurationError, ExtensionError) as error:
