@@ -19,9 +19,10 @@ from volcano_py.scheduler.framework.broken_rules import isolating
 from volcano_py.scheduler.framework.callbacks import Callbacks
 from volcano_py.scheduler.framework.class_view import ClassView, total
 from volcano_py.scheduler.framework.class_views import ClassViews
-from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors, with_code
-from volcano_py.scheduler.framework.fit_errors import ABORTING, Code, FitErrors
+from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
+from volcano_py.scheduler.framework.fit_errors import Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import Bools, Filter, Floats, Indices, Score
+from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
 from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, SomeNodes
 from volcano_py.scheduler.model.task import Task
@@ -51,6 +52,7 @@ class Placement(ClassViews):
         """Whether kube-scheduler's view of the nodes is updated with each placement."""
         self.sampler: Callable[[Bools], Bools] | None = None
         """Which of the nodes that accept a task are compared; None: all."""
+        self._resolvable = ResolvableNodes()
 
     # ---- filtering --------------------------------------------------------------------------------------
 
@@ -90,30 +92,8 @@ class Placement(ClassViews):
 
     @isolating
     def resolvable(self, task: Task) -> Bools:
-        """The nodes that would accept the task after evictions: no rule rejects them for another reason.
-
-        The first plugin that rejects a node decides.
-        """
-        count = len(self.table)
-        open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
-        if self.shard is not None and self.shard_is_hard:
-            lost |= ~self.shard
-        rejected = np.zeros(count, dtype=bool)
-        previous = None
-        for plugin, f in self.filters:
-            if plugin != previous:
-                open_ &= ~rejected
-                rejected[:] = False
-                previous = plugin
-            if not f.applies(task):
-                continue
-            codes = self.codes(f, task)
-            if not codes.any():
-                continue
-            hit = open_ & (codes != 0)
-            rejected |= hit
-            lost |= hit & with_code(f, codes, ABORTING)
-        return ~lost
+        """The nodes that would accept the task after evictions: no rule rejects them for another reason."""
+        return self._resolvable.of(self, task)
 
     @isolating
     def rejected_by(self, task: Task, node: int, unprepared: Collection[str] = ()) -> bool | None:
