@@ -41,7 +41,7 @@ from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import ZERO, Resource
+from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.model.task import Task
 
@@ -187,6 +187,7 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
     def seal(self) -> None:
         """After all plugins have registered: build the lists of what the configuration enables."""
         self.callbacks.compile(self.configuration.tiers)
+        self._keep_ranks()
         shard = None
         if self._shard is not None:
             shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
@@ -280,10 +281,15 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
 
     def fits_without(self, task: Task, node: int, victims: Sequence[Task]) -> bool:
         """Whether a task fits a node without the victims, which may be none. Volcano: ValidateVictims."""
-        free = self.future_idle(node)
-        for victim in victims:
-            free.add(victim.request)
-        return task.request.less_equal(free, ZERO)
+        n, table, request = self.numbers, self.table, task.spec_class.vector(self.table)
+        freed = [victim.spec_class.vector(table) for victim in victims]
+        for row in task.spec_class.checked_rows(table):
+            free = n.idle.item(row, node) + n.releasing.item(row, node) - n.pipelined.item(row, node)
+            for amounts in freed:
+                free += amounts.item(row)
+            if request.item(row) - free >= EPS:
+                return False
+        return True
 
     def node(self, index: int, numbers: bool = True) -> NodeView:
         """The node in a column; without `numbers` the view contains only the Node object."""

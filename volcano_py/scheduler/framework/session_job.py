@@ -48,6 +48,7 @@ class SessionJob(GangCounts):
         "min_resources",
         "min_sub_jobs",
         "model",
+        "moves",
         "name",
         "namespace",
         "phase",
@@ -81,6 +82,8 @@ class SessionJob(GangCounts):
         self.counts = job.counts.copy()
         self.best_effort_counts = job.best_effort_counts.copy()
         self.allocated = job.allocated.clone()
+        self.moves = 0
+        """How often tasks have changed their status in this session."""
         self.fit_errors: dict[str, FitErrors] = {}
         """By task key."""
         self.fit_failed_roles = set()
@@ -165,6 +168,7 @@ class SessionJob(GangCounts):
         """Count the change of a task from one status to another or, in a job without sub-jobs, of `count` tasks of its
         class and role."""
         super().moved(task, old, new, count)
+        self.moves += 1
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
             amount = task.request if count == 1 else task.request.times(count)

@@ -99,7 +99,7 @@ class Gang(Plugin):
         session.add_preemptable(surplus, basis=Basis.GANG_MINIMUM)
         session.add_reclaimable(surplus, basis=Basis.GANG_MINIMUM)
         session.add_unified_evictable(lambda _, candidates: candidates, basis=Basis.GANG_MINIMUM)
-        session.add_job_order(lambda job: int(job.is_ready()))
+        session.add_job_order(lambda job: int(job.is_ready()), own=True)
         session.add_job_ready(ready, missing=lambda job, role: job.missing(role, statuses))
         session.add_job_pipelined(pipelined)
         session.add_sub_job_order(lambda sub: int(sub.is_ready()))

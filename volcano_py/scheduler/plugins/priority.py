@@ -49,7 +49,7 @@ class Priority(Plugin):
             return job.ready_num + job.counts[st.PIPELINED] < len(job.tasks)
 
         session.add_task_order(lambda t: -t.priority)
-        session.add_job_order(lambda j: -j.priority)
+        session.add_job_order(lambda j: -j.priority, own=True)
         session.add_sub_job_order(lambda s: -s.priority)
         session.add_preemptable(preemptable, basis=Basis.RANK)
         if session.deviations.rank_holds:

@@ -52,6 +52,6 @@ class Sla(Plugin):
         def overdue(job: SessionJob) -> Vote:
             return Vote.PERMIT if due(job) <= session.now else Vote.ABSTAIN
 
-        session.add_job_order(due)
+        session.add_job_order(due, own=True)
         session.add_job_enqueueable(overdue)
         session.add_job_pipelined(overdue)

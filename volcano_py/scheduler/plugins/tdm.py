@@ -142,7 +142,7 @@ class Tdm(Plugin):
         session.add_scores(_Score(zones, closed))
         session.add_preemptable(preemptable)
         session.add_victim_tasks(victims)
-        session.add_job_order(lambda job: int(job.model.preemptable))
+        session.add_job_order(lambda job: int(job.model.preemptable), own=True)
         session.add_job_pipelined(lambda job: Vote.PERMIT if job.is_pipelined() else Vote.REJECT)
         session.add_job_starving(lambda j: not j.model.preemptable and j.counts[st.PENDING] > 0)
 

@@ -43,9 +43,17 @@ class Orders(ExtensionPoints):
         super().__init__()
         self.task_order_moves = False
         """Whether placing a task can change the order of the job's other tasks."""
+        self._own_orders: set[str] = set()
+        """The plugins whose job order depends on the job alone."""
+        self._keeps_ranks = False
+        self._ranks: dict[str, tuple[int, tuple[Any, ...]]] = {}
+        """By job: its number of moves, and its rank at that time."""
 
-    def add_job_order(self, fn: Callable[[SessionJob], Comparable]) -> None:
+    def add_job_order(self, fn: Callable[[SessionJob], Comparable], *, own: bool = False) -> None:
         """Order the jobs of a queue: the job with the lower key comes first.
+
+        `own`: the key depends on the job alone and changes only when one of its tasks moves; it is then kept until one
+        does.
 
         Called: once per job when an action fills a queue's heap, and again when the job is put back.
         Combination: the keys of all plugins, earlier plugins first; then creation time, then namespace and name.
@@ -53,6 +61,11 @@ class Orders(ExtensionPoints):
         On error: the plugin's key is 0 for this job.
         """
         self._add("job_order", fn)
+        (self._own_orders.add if own else self._own_orders.discard)(self.registering)
+
+    def _keep_ranks(self) -> None:
+        """Called when the enabled callbacks are known."""
+        self._keeps_ranks = all(c.plugin in self._own_orders for c in self.callbacks.enabled("job_order"))
 
     def job_key(self, job: SessionJob) -> tuple[Any, ...]:
         """The sort key of a job."""
@@ -64,7 +77,12 @@ class Orders(ExtensionPoints):
 
     def job_rank(self, job: SessionJob) -> tuple[Any, ...]:
         """The plugins' part of a job's sort key; `job_key` has the rest of the order."""
-        return self.callbacks.key("job_order", job)
+        if not self._keeps_ranks:
+            return self.callbacks.key("job_order", job)
+        known = self._ranks.get(job.uid)
+        if known is None or known[0] != job.moves:
+            known = self._ranks[job.uid] = job.moves, self.callbacks.key("job_order", job)
+        return known[1]
 
     def job_compare(self, left: SessionJob, right: SessionJob) -> int:
         """−1, 0 or 1 by the plugins' keys alone."""

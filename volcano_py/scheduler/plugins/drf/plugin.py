@@ -106,7 +106,7 @@ class Drf(Plugin):
 
         if session.enabled(self.name, "enableHierarchy"):
             _hierarchy(session)
-        session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)))
+        session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)), own=True)
         session.add_preemptable(preemptable)
         session.add_event_handler(
             lambda task, _: gets(task.job, task.request),
