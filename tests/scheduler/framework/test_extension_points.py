@@ -212,6 +212,23 @@ def test_a_gang_minimum_holds_in_an_earlier_tier() -> None:
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a"
 
 
+def test_a_protection_that_has_named_all_victims_is_not_called_again() -> None:
+    calls = []
+
+    def protects(_: object, candidates: list[Any]) -> list[Any]:
+        calls.append(len(candidates))
+        return candidates[:1]
+
+    made = points("preemptable", {"x": victims_of("ab"), "y": protects}, y=Basis.PROTECTION)
+    made.deviations = Deviations(rank_holds=False)
+    assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a" and calls == [3]
+    # If the plugins agree on no pod, the next one starts anew: its victims are not yet those of the protection.
+    tier = {"y": protects, "x": victims_of("b"), "z": victims_of("ab")}
+    made = points("preemptable", tier, y=Basis.PROTECTION)
+    made.deviations = Deviations(rank_holds=False)
+    assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a" and calls == [3, 3, 3]
+
+
 @pytest.mark.parametrize(
     ("point", "basis", "later_jobs_only"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappush
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.extension_points.orders import TaskRank
@@ -59,7 +60,40 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
             return a.rank > b.rank if a.rank != b.rank else not a.task.before(b.task)
         return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
 
+    waiting = list(victims)
+    positions = [position_of(task) for task in waiting]
+    if _sortable(positions, queues_count=mine is not None):
+        return PriorityQueue(less, _heap(waiting, positions))
     queue: PriorityQueue[Task] = PriorityQueue(less)
-    for task in victims:
+    for task in waiting:
         queue.push(task)
     return queue
+
+
+def _sortable(positions: list[_Position], queues_count: bool) -> bool:
+    """Whether sort keys give the order of the victims: they are in one queue, or queues do not count, and all of them
+    have a number or none has."""
+    jobs = [p.in_session for p in positions]
+    queues = {job.queue for job in jobs if job is not None}
+    numbered = sum(p.task.number is not None for p in positions)
+    one_queue = None not in jobs and (len(queues) == 1 or not queues_count)
+    return one_queue and numbered in (0, len(positions))
+
+
+def _heap(victims: list[Task], positions: list[_Position]) -> list[Task]:
+    """The heap that results if the victims are pushed one after another, without a comparison of each pair.
+
+    The arrangement counts, because the order of victims can change while they wait.
+    """
+    in_order = sorted(
+        range(len(victims)),
+        key=lambda i: (positions[i].rank, positions[i].task.key, positions[i].task.number, positions[i].task.rest),
+        reverse=True,
+    )
+    place = [0] * len(victims)
+    for at, i in enumerate(in_order):
+        place[i] = at
+    heap: list[int] = []
+    for at in place:
+        heappush(heap, at)
+    return [victims[in_order[at]] for at in heap]

@@ -162,45 +162,49 @@ class VictimSelection(QueueLimits):
     # ---- combination ------------------------------------------------------------------------------------
 
     def _victims(self, point: str, evictor: Any, candidates: Victims) -> Victims:
-        found, decided = self._first_tier(point, evictor, candidates)
+        found, decided, agreed = self._first_tier(point, evictor, candidates)
         if found and self.deviations.rank_holds:
             found = self._with_reason(point, decided, evictor, found, candidates)
         if self.deviations.protections_hold:
             for number, tier in enumerate(self.callbacks.tiers(point)):
                 for plugin, fn, basis in tier:
                     # A gang's minimum holds in the tiers that were called, a protection in all.
-                    if basis is Basis.PROTECTION or (basis is Basis.GANG_MINIMUM and number <= decided):
+                    holds = basis is Basis.PROTECTION or (basis is Basis.GANG_MINIMUM and number <= decided)
+                    if holds and not (number == decided and plugin in agreed):
                         found = self._also_named_by(point, plugin, fn, evictor, candidates, found)
         return found
 
-    def _first_tier(self, point: str, evictor: Any, candidates: Victims) -> tuple[Victims, int]:
-        """The result of the first tier that has one, and that tier's number."""
+    def _first_tier(self, point: str, evictor: Any, candidates: Victims) -> tuple[Victims, int, set[str]]:
+        """The result of the first tier that has one, that tier's number, and the plugins that name all victims."""
         tiers = self.callbacks.tiers(point)
         for number, tier in enumerate(tiers):
-            try_next, victims = self._answer(point, tier, evictor, candidates)
+            try_next, victims, agreed = self._answer(point, tier, evictor, candidates)
             if not try_next:
-                return victims, number
-        return [], len(tiers)
+                return victims, number, agreed
+        return [], len(tiers), set()
 
-    def _answer(self, point: str, tier: Tier, evictor: Any, candidates: Victims) -> tuple[bool, Victims]:
-        """Whether the next tier is called, and the pods that all plugins of this one name."""
+    def _answer(self, point: str, tier: Tier, evictor: Any, candidates: Victims) -> tuple[bool, Victims, set[str]]:
+        """Whether the next tier is called, the pods that all plugins of this one name, and the plugins that name all of
+        these. If the plugins agree on no pod, those that follow start anew, as in Volcano."""
         victims: Victims | None = None
+        agreed: set[str] = set()
         for plugin, fn, _ in tier:
             try:
                 answer = fn(evictor, candidates)
             except Exception as e:
                 self.callbacks.fault(plugin, point, e, name_of(evictor))
-                return False, []
+                return False, [], set()
             if answer is None:
                 continue
             if not answer:
-                return True, []
+                return True, [], set()
             if victims is None:
                 victims = list(answer)
             else:
                 uids = {t.uid for t in answer}
                 victims = [t for t in victims if t.uid in uids] or None
-        return victims is None, victims or []
+            agreed = set() if victims is None else {*agreed, plugin}
+        return victims is None, victims or [], agreed
 
     def _also_named_by(
         self, point: str, plugin: str, fn: Fn, evictor: Any, candidates: Victims, found: Victims
