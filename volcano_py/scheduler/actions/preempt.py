@@ -14,7 +14,7 @@ from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_ga
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.node_order import best_first
-from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
+from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
@@ -28,6 +28,7 @@ from volcano_py.scheduler.model.task import Task
 
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Filters for which Volcano counts pods before the evictions and not again."""
+_EVICTED_IN = (st.BOUND, st.RUNNING)
 Rejected = dict[tuple[str, str], Bools]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
 
@@ -82,11 +83,13 @@ class Preempt(Action):
                 job = waiting.pop()
                 statement = Statement(session, job.uid)
                 todo = tasks[job.uid]
+                permitted: dict[bool, PermittedVictims] = {}
                 while todo and session.job_starving(job):
                     task = todo.pop()
-                    preempt_for(
-                        session, self.arguments, statement, task, _of_other_jobs(session, queue, task), rejected
-                    )
+                    if task.best_effort not in permitted:
+                        permitted[task.best_effort] = _of_other_jobs(session, queue, task)
+                    others = permitted[task.best_effort]
+                    preempt_for(session, self.arguments, statement, task, others, rejected)
                 commit_evictions(session, statement, job, "preemptable", "preempt")
             for job in under_request:
                 _within(session, self.arguments, job, rejected)
@@ -108,27 +111,29 @@ def _within(session: Session, arguments: PreemptArguments, job: SessionJob, reje
 
 def _evictable(session: Session, preemptor: Task, victim: Task) -> bool:
     return (
-        session.status(victim) in (st.BOUND, st.RUNNING)
+        session.statuses[victim.slot] in _EVICTED_IN
         and not (preemptor.best_effort and not victim.best_effort)
         and victim.preemptable
     )
 
 
 def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> PermittedVictims:
+    in_queue: dict[str, bool] = {}
+
+    def is_in_queue(uid: str) -> bool:
+        job = session.jobs.get(uid)
+        found = in_queue[uid] = job is not None and job.queue == queue.name and uid != preemptor.job
+        return found
+
     def includes(victim: Task) -> bool:
-        job = session.jobs.get(victim.job)
-        return (
-            job is not None
-            and job.queue == queue.name
-            and victim.job != preemptor.job
-            and _evictable(session, preemptor, victim)
-        )
+        found = in_queue.get(victim.job)
+        return (is_in_queue(victim.job) if found is None else found) and _evictable(session, preemptor, victim)
 
-    def among(placed: PlacedTasks, tasks: Select) -> Bools:
-        found = placed.evictable(tasks, (st.BOUND, st.RUNNING)) & placed.in_queue(tasks, queue.name)
-        return found & placed.best_effort(tasks) if preemptor.best_effort else found
+    def among(placed: PlacedTasks) -> Bools:
+        found = placed.evictable() & placed.in_queue(queue.name)
+        return found & placed.best_effort() if preemptor.best_effort else found
 
-    return PermittedVictims(includes, ("in queue", queue.name, preemptor.best_effort), among)
+    return PermittedVictims(includes, ("in queue", queue.name, preemptor.best_effort), among, _EVICTED_IN)
 
 
 def _of_its_own_job(session: Session, preemptor: Task) -> PermittedVictims:
@@ -141,10 +146,10 @@ def _of_its_own_job(session: Session, preemptor: Task) -> PermittedVictims:
             return False
         return mine is None or mine < session.task_key(victim)
 
-    def among(placed: PlacedTasks, tasks: Select) -> Bools:
-        return placed.evictable(tasks, (st.BOUND, st.RUNNING)) & placed.of_job(tasks, preemptor.job)
+    def among(placed: PlacedTasks) -> Bools:
+        return placed.evictable() & placed.of_job(preemptor.job)
 
-    return PermittedVictims(includes, ("of job", preemptor.job), among)
+    return PermittedVictims(includes, ("of job", preemptor.job), among, _EVICTED_IN)
 
 
 def preempt_for(
@@ -172,7 +177,7 @@ def preempt_for(
         return statement.pipeline(task, chosen.node, evicted=True) is None
 
     def victims(node: int) -> list[Task] | None:
-        candidates = [v for v in session.on_node(node) if permitted.includes(v)]
+        candidates = permitted.on_node(session, node)
         return sufficient_victims(session, task, node, candidates, session.preemptable)
 
     live = session.deviations.live_affinity_lists

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
-from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks, Select
+from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
@@ -15,7 +17,6 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.resource import ZERO
 from volcano_py.scheduler.model.task import Task
 
 
@@ -37,13 +38,14 @@ class Reclaim(Action):
                 job = waiting.pop()
                 statement = Statement(session, job.uid)
                 todo = tasks[job.uid]
+                permitted = _of_other_queues(session, job)
                 while todo and session.job_starving(job):
                     task = todo.pop()
                     if task.pod.spec.preemption_policy == "Never":
                         continue
                     if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
                         continue
-                    _reclaim_for(session, statement, task)
+                    _reclaim_for(session, statement, task, permitted)
                 starts = commit_evictions(session, statement, job, "reclaimable", "reclaim")
                 if not starts and gangs is not None:
                     gangs.reclaim_for(job)
@@ -53,7 +55,7 @@ def _ungated(session: Session, job: SessionJob) -> list[Task]:
     return task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
 
 
-def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
+def _reclaim_for(session: Session, statement: Statement, task: Task, permitted: PermittedVictims) -> None:
     placement = session.placement
     mask = placement.resolvable(task)
     errors = session.jobs[task.job].fit_errors.get(task.key)
@@ -63,32 +65,44 @@ def _reclaim_for(session: Session, statement: Statement, task: Task) -> None:
     queue = session.queues[job.queue]
     sure = session.deviations.sure_evictions
 
-    permitted = _of_other_queues(session, job)
-
     def victims(node: int) -> list[Task] | None:
-        candidates = [v for v in session.on_node(node) if permitted.includes(v)]
+        candidates = permitted.on_node(session, node)
         return sufficient_victims(session, task, node, candidates, session.reclaimable) if candidates else None
 
     def fits(node: int) -> bool:
-        if not task.request.less_equal(session.future_idle(node), ZERO):
+        if not session.fits_without(task, node, ()):
             return False
         return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
     mask = mask & placed.freeable(task, permitted)
     in_order = by_name(session.cluster)
-    nodes: list[int] = in_order[mask[in_order]].tolist()
-    shard = placement.shard
-    if shard is not None:
-        nodes.sort(key=lambda n: not shard[n])
-    free_capacity_for(session, statement, task, nodes, victims, fits, "reclaim")
+    nodes = in_order[mask[in_order]]
+    if placement.shard is not None:
+        nodes = nodes[np.argsort(~placement.shard[nodes], kind="stable")]
+    free_capacity_for(session, statement, task, map(int, nodes), victims, fits, "reclaim")
 
 
 def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:
-    def among(placed: PlacedTasks, tasks: Select) -> Bools:
-        return placed.evictable(tasks, (st.RUNNING,)) & ~placed.in_queue(tasks, job.queue)
+    reclaimable: dict[str, bool] = {}
 
-    return PermittedVictims(lambda victim: _may_evict(session, job, victim), ("not in queue", job.queue), among)
+    def is_reclaimable(uid: str) -> bool:
+        theirs = session.jobs.get(uid)
+        found = reclaimable[uid] = (
+            theirs is not None and theirs.queue != job.queue and session.queues[theirs.queue].reclaimable
+        )
+        return found
+
+    def includes(victim: Task) -> bool:
+        if session.statuses[victim.slot] != st.RUNNING or not victim.preemptable:
+            return False
+        found = reclaimable.get(victim.job)
+        return is_reclaimable(victim.job) if found is None else found
+
+    def among(placed: PlacedTasks) -> Bools:
+        return placed.evictable() & ~placed.in_queue(job.queue)
+
+    return PermittedVictims(includes, ("not in queue", job.queue), among, (st.RUNNING,))
 
 
 def _may_evict(session: Session, job: SessionJob, victim: Task) -> bool:

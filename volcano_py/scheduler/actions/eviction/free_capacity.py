@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from volcano_py.scheduler.actions.eviction.placed_tasks import PlacedTasks
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.victim_order import victims_queue
@@ -72,10 +73,14 @@ def free_capacity_for(
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
     """A lower bound of the victims on any node: the least lacking amount, in units of the largest pod."""
-    n, request = session.numbers, task.spec_class.vector(session.table)
-    rows = np.flatnonzero(request)
-    free = (n.idle[rows] + n.releasing[rows] - n.pipelined[rows]).max(axis=1, initial=0.0)
-    return max(1, _units(request[rows] - free, session.largest_request[rows]))
+    request, largest = task.spec_class.vector(session.table), session.largest_request
+    future = session.shared(PlacedTasks, lambda: PlacedTasks(session)).future.amounts()
+    fewest = 1
+    for row in map(int, np.flatnonzero(request)):
+        lacking = request.item(row) - max(future[row].max(initial=0.0), 0.0)
+        if lacking > EPS and largest.item(row) > 0:
+            fewest = max(fewest, ceil((lacking - EPS) / largest.item(row)))
+    return fewest
 
 
 def _fewest_on(session: Session, task: Task, node: int) -> int:
@@ -90,14 +95,6 @@ def _fewest_on(session: Session, task: Task, node: int) -> int:
         return len(session.cluster.tasks)
     requests = np.sort(np.array([t.spec_class.vector(session.table)[rows] for t in here]), axis=0)[::-1].cumsum(axis=0)
     return int((requests < lacking[rows] - EPS).sum(axis=0).max()) + 1
-
-
-def _units(lacking: NDArray[np.float64], largest: NDArray[np.float64]) -> int:
-    """How many of the largest pods cover the lacking amounts of every resource."""
-    counts = np.ceil(
-        np.divide(lacking - EPS, largest, out=np.zeros_like(lacking), where=(lacking > EPS) & (largest > 0))
-    )
-    return int(counts.max(initial=0.0))
 
 
 def _free(

@@ -48,10 +48,15 @@ class NodeScores:
 
     def of(self, task: Task, candidates: Indices) -> Floats:
         """The scores of some nodes."""
+        scores = self.of_all(task)
+        return self._session.placement.scores_of(task, candidates) if scores is None else scores[candidates]
+
+    def of_all(self, task: Task) -> Floats | None:
+        """The scores of all nodes, updated by the next call; None: they depend on which nodes are candidates."""
         placement = self._session.placement
         view = placement.view(task)
         if placement.may_fail or not placement.even(view, task):
-            return placement.scores_of(task, candidates)
+            return None
         constants = [part.constant for part in view.uneven]
         known = self._known.pop(task.spec_class.id, None)
         if known is not None and known.constants == constants and known.rules is placement.scores:
@@ -62,7 +67,7 @@ class NodeScores:
         if len(self._known) >= _KEPT:
             del self._known[next(iter(self._known))]
         self._known[task.spec_class.id] = _Known(placement.numbers.log.position, constants, placement.scores, scores)
-        return scores[candidates]
+        return scores
 
 
 @isolating
@@ -90,10 +95,19 @@ def best_first(session: Session, task: Task, nodes: Bools) -> Iterator[int]:
     if not len(candidates):
         return iter(())
     scores = session.shared(NodeScores, lambda: NodeScores(session)).of(task, candidates)
-    rank, shard = session.placement.rank[candidates], session.placement.shard
+    rank, shard = session.placement.rank, session.placement.shard
     if shard is not None:
-        return iter(candidates[np.lexsort((rank, -scores, ~shard[candidates]))].tolist())
-    return _sorted(candidates, scores, rank)
+        return iter(candidates[np.lexsort((rank[candidates], -scores, ~shard[candidates]))].tolist())
+    return _best_then_sorted(candidates, scores, rank)
+
+
+def _best_then_sorted(candidates: Indices, scores: Floats, rank: NDArray[np.int64]) -> Iterator[int]:
+    """The nodes are sorted only if the best one is not used. `rank`: of all nodes."""
+    top = candidates[scores == scores.max()]
+    used = int(top[rank[top].argmin()]) if len(top) else None  # no score equals a NaN
+    if used is not None:
+        yield used
+    yield from (node for node in _sorted(candidates, scores, rank[candidates]) if node != used)
 
 
 def _sorted(candidates: Indices, scores: Floats, rank: NDArray[np.int64]) -> Iterator[int]:
