@@ -97,7 +97,8 @@ def _before(left: Data, first: Pod, right: Data, second: Pod) -> bool:
         created = parse_time(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else 0.0
         return SimpleNamespace(index=_index(pod.metadata.name), created=created, uid=data["UID"], key="")
 
-    return Orders.task_before(SimpleNamespace(task_key=lambda task: ()), task(left, first), task(right, second))  # type: ignore[arg-type]
+    unordered: Any = SimpleNamespace(task_key=lambda _: ())
+    return Orders.task_rank(unordered, task(left, first)).before(Orders.task_rank(unordered, task(right, second)))
 
 
 def job_io(case: Data) -> str:
