@@ -125,9 +125,13 @@ def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Permitted
         found = in_queue[uid] = job is not None and job.queue == queue.name and uid != preemptor.job
         return found
 
+    statuses, only_best_effort = session.statuses, preemptor.best_effort
+
     def includes(victim: Task) -> bool:
+        if statuses[victim.slot] not in _EVICTED_IN or not victim.preemptable:
+            return False
         found = in_queue.get(victim.job)
-        return (is_in_queue(victim.job) if found is None else found) and _evictable(session, preemptor, victim)
+        return (is_in_queue(victim.job) if found is None else found) and (victim.best_effort or not only_best_effort)
 
     def among(placed: PlacedTasks) -> Bools:
         found = placed.evictable() & placed.in_queue(queue.name)

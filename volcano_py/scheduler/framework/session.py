@@ -282,12 +282,16 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
     def fits_without(self, task: Task, node: int, victims: Sequence[Task]) -> bool:
         """Whether a task fits a node without the victims, which may be none. Volcano: ValidateVictims."""
         n, table, request = self.numbers, self.table, task.spec_class.vector(self.table)
-        freed = [victim.spec_class.vector(table) for victim in victims]
         for row in task.spec_class.checked_rows(table):
+            needed = request.item(row)
             free = n.idle.item(row, node) + n.releasing.item(row, node) - n.pipelined.item(row, node)
-            for amounts in freed:
-                free += amounts.item(row)
-            if request.item(row) - free >= EPS:
+            if needed - free < EPS:
+                continue
+            for victim in victims:
+                free += victim.spec_class.vector(table).item(row)
+                if needed - free < EPS:
+                    break
+            else:
                 return False
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from volcano_py.scheduler.framework.extension_points.orders import TaskRank
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -12,15 +12,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.task import Task
 
-
-class _Position(NamedTuple):
-    """What the order of a victim depends on."""
-
-    job: str
-    in_session: SessionJob | None
-    rank: tuple[Any, ...]
-    """The keys of its job."""
-    task: TaskRank
+_Rank = tuple[Any, ...]
 
 
 def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
@@ -28,68 +20,70 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
 
     Of one job: the task that would be placed last. Between jobs of the preemptor's queue: the job that would
     be served last. Between queues: the order of the plugins. Tasks whose job is not in the session come first.
-    A heap compares most elements repeatedly: positions are kept until a task of the session moves.
+    A heap compares most elements repeatedly: the ranks of jobs are kept until a task of the session moves.
     """
     jobs, log, queues = session.jobs, session.numbers.log, session.queues
     mine = jobs.get(preemptor.job)
-    ranks: dict[str, tuple[Any, ...]] = {}
-    known: dict[str, _Position] = {}
+    known_jobs: dict[str, tuple[SessionJob | None, _Rank]] = {}
+    known_tasks: dict[str, TaskRank] = {}
     position = log.position
 
-    def position_of(task: Task) -> _Position:
-        job = jobs.get(task.job)
-        rank = ranks.get(task.job)
-        if rank is None:
-            rank = ranks[task.job] = () if job is None else session.job_rank(job)
-        found = known[task.key] = _Position(task.job, job, rank, session.task_rank(task))
+    def job_of(uid: str) -> tuple[SessionJob | None, _Rank]:
+        job = jobs.get(uid)
+        found = known_jobs[uid] = job, () if job is None else session.job_rank(job)
+        return found
+
+    def rank_of(task: Task) -> TaskRank:
+        found = known_tasks[task.key] = session.task_rank(task)
         return found
 
     def less(left: Task, right: Task) -> bool:
         nonlocal position
-        if log.position != position:  # a task has moved, and the keys are outdated
+        if log.position != position:  # a task has moved, and the ranks of jobs are outdated
             position = log.position
-            ranks.clear()
-            known.clear()
-        a, b = known.get(left.key) or position_of(left), known.get(right.key) or position_of(right)
-        if a.job == b.job:
-            return not a.task.before(b.task)
-        one, other = a.in_session, b.in_session
-        if one is None or other is None:
-            return not a.task.before(b.task) if one is other else one is None
-        if mine is None or one.queue == other.queue:
-            return a.rank > b.rank if a.rank != b.rank else not a.task.before(b.task)
-        return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
+            known_jobs.clear()
+            if session.task_order_moves:
+                known_tasks.clear()
+        if left.job != right.job:
+            one, first = known_jobs.get(left.job) or job_of(left.job)
+            other, second = known_jobs.get(right.job) or job_of(right.job)
+            if one is not other and (one is None or other is None):
+                return one is None
+            if one is not None and other is not None:
+                if mine is not None and one.queue != other.queue:
+                    return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
+                if first != second:
+                    return first > second
+        a, b = known_tasks.get(left.key) or rank_of(left), known_tasks.get(right.key) or rank_of(right)
+        return not a.before(b)
 
     waiting = list(victims)
-    positions = [position_of(task) for task in waiting]
-    if _sortable(positions, queues_count=mine is not None):
-        return PriorityQueue(less, _heap(waiting, positions))
+    found = [known_jobs.get(task.job) or job_of(task.job) for task in waiting]
+    if _sortable(waiting, [job for job, _ in found], queues_count=mine is not None):
+        key = session.task_key
+        ranks = [(rank, key(t), t.index, t.created, t.uid) for t, (_, rank) in zip(waiting, found, strict=True)]
+        return PriorityQueue(less, _heap(waiting, ranks))
     queue: PriorityQueue[Task] = PriorityQueue(less)
     for task in waiting:
         queue.push(task)
     return queue
 
 
-def _sortable(positions: list[_Position], queues_count: bool) -> bool:
+def _sortable(victims: list[Task], jobs: list[SessionJob | None], queues_count: bool) -> bool:
     """Whether sort keys give the order of the victims: they are in one queue, or queues do not count, and all of them
-    have a number or none has."""
-    jobs = [p.in_session for p in positions]
-    queues = {job.queue for job in jobs if job is not None}
-    numbered = sum(p.task.number is not None for p in positions)
-    one_queue = None not in jobs and (len(queues) == 1 or not queues_count)
-    return one_queue and numbered in (0, len(positions))
+    have a number or none has. `jobs`: of each victim."""
+    queues = {None if job is None else job.queue for job in jobs}
+    numbered = sum(task.index is not None for task in victims)
+    return None not in queues and (len(queues) == 1 or not queues_count) and numbered in (0, len(victims))
 
 
-def _heap(victims: list[Task], positions: list[_Position]) -> list[Task]:
+def _heap(victims: list[Task], ranks: list[_Rank]) -> list[Task]:
     """The heap that results if the victims are pushed one after another, without a comparison of each pair.
 
-    The arrangement counts, because the order of victims can change while they wait.
+    The arrangement counts, because the order of victims can change while they wait. `ranks`: of each victim; the
+    highest is popped first.
     """
-    in_order = sorted(
-        range(len(victims)),
-        key=lambda i: (positions[i].rank, positions[i].task.key, positions[i].task.number, positions[i].task.rest),
-        reverse=True,
-    )
+    in_order = sorted(range(len(victims)), key=ranks.__getitem__, reverse=True)
     place = [0] * len(victims)
     for at, i in enumerate(in_order):
         place[i] = at

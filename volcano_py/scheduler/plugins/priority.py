@@ -38,7 +38,11 @@ class Priority(Plugin):
         def outranked(preemptor: Task, victims: list[Task]) -> list[Task]:
             """The victims, without those of jobs with a higher priority, whichever tier selected them."""
             mine = jobs.get(preemptor.job)
-            return [v for v in victims if mine is None or v.job not in jobs or jobs[v.job].priority <= mine.priority]
+            if mine is None:
+                return victims
+            most = mine.priority
+            theirs = ((v, jobs.get(v.job)) for v in victims)
+            return [v for v, job in theirs if job is None or job.priority <= most]
 
         def unified_evictable(context: EvictionContext, candidates: list[Task]) -> list[Task]:
             if context.kind == "gangreclaim":

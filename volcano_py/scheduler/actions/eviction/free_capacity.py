@@ -114,9 +114,11 @@ def _free(
     """
     own = Statement(session, statement.evictor)
     order = victims_queue(session, victims, task)
-    while order and not fits(node):
+    fitting = fits(node)
+    while order and not fitting:
         own.evict(order.pop(), reason)
-    if not fits(node):
+        fitting = fits(node)
+    if not fitting:
         own.discard()
         return None
     if floor is not None and len(own.steps) > floor:
