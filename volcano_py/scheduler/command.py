@@ -83,6 +83,9 @@ _IGNORED = [
 @click.option("--cache-dump-dir", default="/tmp", help="Folder for that file.")
 @click.option("--record", default="", metavar="DIR", help="Keep recent cycles in this folder, for volcano-py replay.")
 @click.option("--record-limit", type=click.IntRange(1), default=256, help="Limit of that folder in MB.")
+@click.option(
+    "--verify-incremental", is_flag=True, help="Compare incremental state with state built from scratch in every cycle."
+)
 @click.option("--shadow", is_flag=True, help="Write nothing: compare decisions with those of the live scheduler.")
 @click.option("--shadow-settle", type=Duration(), default="3s", help="Time without an event until --shadow compares.")
 @click.option(

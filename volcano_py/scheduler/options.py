@@ -44,6 +44,8 @@ class Options:
     """Folder for recent cycles; empty: none are recorded."""
     record_limit: int = 256
     """Megabytes in that folder."""
+    verify_incremental: bool = False
+    """Compare incremental state with state built from scratch in every cycle, and report differences as faults."""
     shadow: bool = False
     """Decide beside a live scheduler, and write nothing."""
     shadow_settle: float = 3.0

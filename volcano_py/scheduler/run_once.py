@@ -21,6 +21,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
+from volcano_py.scheduler.model.verification import differences
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.session_close.close import Timer, close
@@ -93,6 +94,8 @@ def run_once(
     with timed("session", "open"):
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
+    if model.check_states:
+        session.callbacks.faults += [Fault("model", "verify-incremental", text, "") for text in differences(model)]
     try:
         with timed("session", "plugins"):
             plugins = open_plugins(session, registry, report, timed)

@@ -94,6 +94,7 @@ class Scheduler:
             features=gates,
             ignored_provisioners=frozenset(options.ignored_provisioners),
         )
+        model.check_states = options.verify_incremental
         self.recorder: Recorder | None = None
         if isinstance(model, RecordedCluster):
             self.recorder = Recorder(Path(options.record), model, options.record_limit * 2**20)

@@ -89,7 +89,7 @@ class Cluster(AssumedPlans):
         self.node_changes = self.placed.changes
         """Nodes whose object or pods have changed, by name."""
         self.check_states = False
-        """Debug switch: compare incremental states with states built from scratch."""
+        """Debug switch: compare incremental states with states built from scratch, in every cycle."""
         self._kept: dict[type[Any], Any] = {}
         self._hierarchy: tuple[dict[str, str], dict[str, str]] | None = None
         self._hyper_nodes: HyperNodes | None = None
