@@ -222,7 +222,7 @@ def test_a_protection_that_has_named_all_victims_is_not_called_again() -> None:
     made = points("preemptable", {"x": victims_of("ab"), "y": protects}, y=Basis.PROTECTION)
     made.deviations = Deviations(rank_holds=False)
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a" and calls == [3]
-    # If the plugins agree on no pod, the next one starts anew: its victims are not yet those of the protection.
+    # If the plugins agree on no pod, the next one decides alone: its victims are not yet those of the protection.
     tier = {"y": protects, "x": victims_of("b"), "z": victims_of("ab")}
     made = points("preemptable", tier, y=Basis.PROTECTION)
     made.deviations = Deviations(rank_holds=False)

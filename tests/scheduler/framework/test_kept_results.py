@@ -103,11 +103,11 @@ def test_victims_of_several_queues_are_compared_in_pairs() -> None:
     described["jobs"]["low1"]["queue"] = "other"
     session = opened(described, PLUGINS)
     sortable = victim_order._sortable
-    with patch.object(victim_order, "_sortable", side_effect=sortable) as asked:
+    with patch.object(victim_order, "_sortable", side_effect=sortable) as spy:
         victim_order.victims_queue(session, tasks(session, "low0", "low1"), tasks(session, "high")[0])
-        assert asked.call_count == 1 and not sortable(*asked.call_args.args, **asked.call_args.kwargs)
+        assert spy.call_count == 1 and not sortable(*spy.call_args.args, **spy.call_args.kwargs)
         victim_order.victims_queue(session, tasks(session, "low0", "low2"), tasks(session, "high")[0])
-        assert sortable(*asked.call_args.args, **asked.call_args.kwargs)
+        assert sortable(*spy.call_args.args, **spy.call_args.kwargs)
 
 
 def test_ranks_of_jobs_are_kept_until_a_task_of_the_job_moves() -> None:

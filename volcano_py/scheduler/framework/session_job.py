@@ -8,6 +8,7 @@ placement.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
 from volcano_py.scheduler.framework.cause import Cause
@@ -48,13 +49,13 @@ class SessionJob(GangCounts):
         "min_resources",
         "min_sub_jobs",
         "model",
-        "moves",
         "name",
         "namespace",
         "phase",
         "pod_group",
         "priority",
         "queue",
+        "rank",
         "role_errors",
         "sub_jobs",
         "task_min_available",
@@ -82,8 +83,8 @@ class SessionJob(GangCounts):
         self.counts = job.counts.copy()
         self.best_effort_counts = job.best_effort_counts.copy()
         self.allocated = job.allocated.clone()
-        self.moves = 0
-        """How often tasks have changed their status in this session."""
+        self.rank: tuple[Any, ...] | None = None
+        """The plugins' part of the sort key, if it is kept; until a task moves."""
         self.fit_errors: dict[str, FitErrors] = {}
         """By task key."""
         self.fit_failed_roles = set()
@@ -168,7 +169,7 @@ class SessionJob(GangCounts):
         """Count the change of a task from one status to another or, in a job without sub-jobs, of `count` tasks of its
         class and role."""
         super().moved(task, old, new, count)
-        self.moves += 1
+        self.rank = None
         was, now = st.IS_ALLOCATED[old], st.IS_ALLOCATED[new]
         if was != now:
             amount = task.request if count == 1 else task.request.times(count)

@@ -46,8 +46,6 @@ class Orders(ExtensionPoints):
         self._own_orders: set[str] = set()
         """The plugins whose job order depends on the job alone."""
         self._keeps_ranks = False
-        self._ranks: dict[str, tuple[int, tuple[Any, ...]]] = {}
-        """By job: its number of moves, and its rank at that time."""
 
     def add_job_order(self, fn: Callable[[SessionJob], Comparable], *, own: bool = False) -> None:
         """Order the jobs of a queue: the job with the lower key comes first.
@@ -79,10 +77,9 @@ class Orders(ExtensionPoints):
         """The plugins' part of a job's sort key; `job_key` has the rest of the order."""
         if not self._keeps_ranks:
             return self.callbacks.key("job_order", job)
-        known = self._ranks.get(job.uid)
-        if known is None or known[0] != job.moves:
-            known = self._ranks[job.uid] = job.moves, self.callbacks.key("job_order", job)
-        return known[1]
+        if job.rank is None:
+            job.rank = self.callbacks.key("job_order", job)
+        return job.rank
 
     def job_compare(self, left: SessionJob, right: SessionJob) -> int:
         """−1, 0 or 1 by the plugins' keys alone."""

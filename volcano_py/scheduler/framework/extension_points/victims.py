@@ -185,7 +185,7 @@ class VictimSelection(QueueLimits):
 
     def _answer(self, point: str, tier: Tier, evictor: Any, candidates: Victims) -> tuple[bool, Victims, set[str]]:
         """Whether the next tier is called, the pods that all plugins of this one name, and the plugins that name all of
-        these. If the plugins agree on no pod, those that follow start anew, as in Volcano."""
+        these. If the plugins agree on no pod, those that follow decide alone, as in Volcano."""
         victims: Victims | None = None
         agreed: set[str] = set()
         for plugin, fn, _ in tier:
