@@ -100,10 +100,14 @@ class Predicates(Plugin):
 
         session.add_pre_predicate(pre_predicate)
         _follow(session, self.name)
-        if a.volume_binding:
+        followed = session.shared(_Followed, _Followed)
+        if a.volume_binding and not followed.volumes:
+            followed.volumes = True
             follow_volumes(session)
-        if devices:
+        if devices and not followed.claims:
+            followed.claims = True
             follow_claims(session)
+        if devices:
             session.add_scores(DynamicResourcesScore(session))
         if a.volume_binding or devices:
             session.add_pre_bind(lambda task, _: self._pre_bind(session, task, devices))
@@ -126,6 +130,12 @@ class Predicates(Plugin):
         if self.arguments.volume_binding and demand.problem:
             return f"plugin VolumeBinding pre-predicates failed {demand.problem}"
         return None
+
+
+class _Followed:
+    """The event handlers that a session has already: a plugin that is in two tiers counts the claims of a pod once."""
+
+    volumes = claims = False
 
 
 def _follow(session: Session, name: str) -> None:

@@ -62,7 +62,11 @@ class Binding(ExtensionPoints):
         """The steps and annotations of one task; None instead of steps if a callback failed."""
         steps: list[PreBindStep] = []
         annotations: dict[str, str] = {}
-        for _, answer in self.callbacks.answers("pre_bind", task, node):
+        seen: set[str] = set()
+        for plugin, answer in self.callbacks.answers("pre_bind", task, node):
+            if plugin in seen:  # it is in two tiers; its steps are executed once
+                continue
+            seen.add(plugin)
             if isinstance(answer, Fault):
                 return None, {}
             if answer is not None:
