@@ -30,6 +30,9 @@ REASONS = [
     Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE),
     Reason("storage class of a claim not found", Code.ERROR),
 ]
+_TOGETHER = {(a, b): i for i, (a, b) in enumerate(((1, 2), (1, 3), (2, 4), (3, 4)), len(REASONS) + 1)}
+"""The numbers of two reasons for one node, the first with the lower number: kube-scheduler states both."""
+REASONS += [Reason(f"{REASONS[a - 1].text}, {REASONS[b - 1].text}", Code.UNRESOLVABLE) for a, b in _TOGETHER]
 
 
 def book_of(session: Session) -> VolumeBook:
@@ -49,16 +52,13 @@ class VolumeBinding:
 
     def applies(self, task: Task) -> bool:
         demand = task.claims.volumes
-        return demand is not None and bool(demand.bound or demand.missing or (demand.waiting and not demand.matched))
+        return demand is not None and not demand.matched and bool(demand.bound or demand.missing or demand.waiting)
 
     def filter(self, task: Task) -> Codes:
         demand = task.claims.volumes
         assert demand is not None
-        codes = bound_codes(self._session.cluster, demand)
-        if not demand.matched:
-            of_provisions = provision_codes(book_of(self._session), demand)
-            codes = np.where(codes == 0, of_provisions, codes)
-        return codes
+        bound = bound_codes(self._session.cluster, demand)
+        return _together(bound, provision_codes(book_of(self._session), demand))
 
 
 class VolumeMatching:
@@ -72,6 +72,7 @@ class VolumeMatching:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[int, tuple[Codes, int]] = {}
+        self._bound: dict[int, Codes] = {}
 
     def applies(self, task: Task) -> bool:
         demand = task.claims.volumes
@@ -90,7 +91,22 @@ class VolumeMatching:
             found = book.decide(demand.waiting, demand.provisions, node)
             codes[node] = 0 if isinstance(found, Decision) else found
         self._known[task.spec_class.id] = (codes, len(book.log))
-        return codes
+        return _together(self._of_bound(task, demand), codes)
+
+    def _of_bound(self, task: Task, demand: VolumeDemand) -> Codes:
+        """The codes of the claims that are bound; they do not change in a session."""
+        found = self._bound.get(task.spec_class.id)
+        if found is None:
+            found = self._bound[task.spec_class.id] = bound_codes(self._session.cluster, demand)
+        return found
+
+
+def _together(bound: Codes, waiting: Codes) -> Codes:
+    """The codes of nodes that cannot serve the bound claims, the waiting ones, or both."""
+    codes = np.where(waiting == 0, bound, waiting)
+    for (a, b), number in _TOGETHER.items():
+        codes[((bound == a) & (waiting == b)) | ((bound == b) & (waiting == a))] = number
+    return codes
 
 
 def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
