@@ -58,9 +58,12 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     owner = placement.owner(_AFFINITY)
     sees = session.enabled(owner, "enablePreemptable") or session.enabled(owner, "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
+    followed = [f.name for _, f in placement.filters if getattr(f, "follows_dry_runs", False)]
     may_hold = session.allocatable if session.deviations.sure_evictions else session.simulate_allocatable
 
     def near() -> bool:
+        if not all(placement.accepts_by(task, node, name) for name in followed):
+            return False
         return placement.accepts_by(task, node, _AFFINITY) if sees else before
 
     def fits() -> bool:

@@ -71,6 +71,11 @@ class Events(ExtensionPoints):
         """Whether a plugin counts placements and does not undo them, or not completely."""
         return any(h.leaves_traces for h in self.handlers)
 
+    @property
+    def in_dry_run(self) -> bool:
+        """Whether moves are simulated, see `dry_run`."""
+        return self._in_dry_run
+
     @contextmanager
     def dry_run(self) -> Iterator[None]:
         """Moves within this context are simulated: handlers without `simulated` are not called."""

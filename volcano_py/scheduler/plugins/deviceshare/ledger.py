@@ -235,6 +235,18 @@ class Ledger:
             task.assigned = before
         return annotations, error
 
+    def simulate(self, task: Task, node: int, sign: int) -> None:
+        """Count a task that was on the node before the session (+1), or no longer (-1). Volcano's dry runs add pods to
+        a copy of the node and remove them."""
+        cards = self._to_write(node)
+        if cards is None or self.demand(task) is None:
+            return
+        if sign > 0:
+            cards.count(task)
+        else:
+            cards.uncount(task)
+        self._moved(node, cards)
+
     def deallocate(self, task: Task, node: int) -> None:
         """Free the cards of a task that leaves its node."""
         cards = self._to_write(node)
@@ -267,6 +279,7 @@ class CardFilter:
     """Reject nodes whose cards do not fit the demand of a class."""
 
     scope: Literal[Scope.LOCAL] = LOCAL
+    follows_dry_runs = True
 
     def __init__(self, ledger: Ledger) -> None:
         self.name = f"deviceshare/{ledger.type.name}"
@@ -293,6 +306,7 @@ class PodCardFilter:
     """Reject nodes whose cards do not fit one pod, if its labels matter."""
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    follows_dry_runs = True
 
     def __init__(self, ledger: Ledger) -> None:
         self.name = f"deviceshare/{ledger.type.name}/pod"

@@ -125,6 +125,10 @@ class Deviceshare(Plugin):
         return any(ledger.demand(task) is not None for ledger in self._ledgers)
 
     def _allocate(self, task: Task, node: int) -> str | None:
+        if self._simulates():
+            for ledger in self._ledgers:
+                ledger.simulate(task, node, +1)
+            return None
         for ledger in self._ledgers:
             demand = ledger.demand(task)
             if demand is None or ledger.cards(node) is None:
@@ -149,7 +153,15 @@ class Deviceshare(Plugin):
             self._locked.setdefault(task.slot, []).append((lock, node))
         return error
 
+    def _simulates(self) -> bool:
+        """Whether only the cards of a dry run change. With exact devices a move and its undo leave nothing."""
+        return self._session.in_dry_run and not self._session.deviations.exact_devices
+
     def _deallocate(self, task: Task, node: int) -> None:
+        if self._simulates():
+            for ledger in self._ledgers:
+                ledger.simulate(task, node, -1)
+            return
         for ledger in self._ledgers:
             if ledger.demand(task) is not None:
                 ledger.deallocate(task, node)
