@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.reference.job import Job
+from tests.reference.kube.volumes import RESOURCE, Objects
 from tests.reference.node import Node
 from tests.reference.task import Task, task_of, timestamp
 
@@ -53,17 +54,29 @@ class Cluster:
         self.by_kind: dict[str, list[Manifest]] = {}
         for m in manifests:
             self.by_kind.setdefault(m["kind"], []).append(m)
-        self.nodes: dict[str, Node] = {m["metadata"]["name"]: Node(m) for m in self.of("Node")}
+        self.storage = Objects(self.by_kind)
+        self.nodes: dict[str, Node] = {m["metadata"]["name"]: Node(self._with_limits(m)) for m in self.of("Node")}
         self.queues: dict[str, Queue] = {m["metadata"]["name"]: Queue(m) for m in self.of("Queue")}
         self.tasks: list[Task] = []
         for m in self.of("Pod"):
             # Every pod in a cluster has a scheduler name: a described pod without one belongs to this scheduler.
             if m["spec"].get("schedulerName", "volcano") == "volcano" or m["spec"].get("nodeName"):
                 self.tasks.append(task_of(m))
+                for name in self.storage.counted(m):
+                    self.tasks[-1].resreq.add_scalar(name, 1.0)
         for t in self.tasks:
             # A pod on an unknown node belongs to its job nevertheless. A finished pod is on no node.
             if t.node in self.nodes and t.status not in ("Succeeded", "Failed"):
                 self.nodes[t.node].add_task(t)
+
+    def _with_limits(self, node: Manifest) -> Manifest:
+        """A node that offers as many volumes of each driver as its CSINode permits, in thousandths like any scalar."""
+        drivers = self.storage.drivers_of(node["metadata"]["name"])
+        if not drivers:
+            return node
+        limits = {RESOURCE + d: f"{2**31 - 1 if most is None else most}m" for d, most in drivers.items()}
+        status = node.get("status") or {}
+        return {**node, "status": {**status, "allocatable": {**(status.get("allocatable") or {}), **limits}}}
 
     def of(self, kind: str) -> list[Manifest]:
         return self.by_kind.get(kind, [])

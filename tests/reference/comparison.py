@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tests.reference import cycles as reference
+from tests.reference import gpu_share, vgpu
 from tests.reference.resource import parse
 from tests.reference.task import Task, compare_tasks, task_of
 from volcano_py.scheduler.framework import deviations
@@ -48,7 +49,10 @@ def decide_fast(case: Case) -> list[dict[str, Any]]:
         if case.get("come_back"):
             for key in r.evicted:
                 simulation.put(reference.recreated(pods[key]))
+        annotations = {pod: {k: v for k, v in of.items() if k in ASSIGNED} for pod, of in r.devices.items()}
         decisions = {"bound": r.bound, "pipelined": r.pipelined, "evicted": sorted(r.evicted), "phases": r.phases}
+        decisions["claims"] = r.claims
+        decisions["annotations"] = {pod: of for pod, of in annotations.items() if of}
         conditions = {uid: [tuple(c.values()) for c in of_job] for uid, of_job in r.conditions.items()}
         found.append({**decisions, "conditions": conditions, "held": r.allocated})
     return found
@@ -60,6 +64,8 @@ def decide_plainly(case: Case) -> list[reference.Result]:
     return reference.run(case["objects"], case["conf"], case["cycles"], rank, come_back, case.get("usage"))
 
 
+ASSIGNED = (gpu_share.INDEX, vgpu.IDS)
+"""The compared annotations of bindings."""
 KNOWN: dict[str, str] = {
     "numa-outdated": "numa-aware gives a pod the CPUs that are available now, not those of the last call of its filter"
 }
@@ -179,6 +185,12 @@ _KEPT = frozenset(
         "minMember",
         "labels",
         "topologyKey",
+        "persistentVolumeClaim",
+        "claimName",
+        "volumeBindingMode",
+        "provisioner",
+        "driver",
+        "volumeHandle",
         "maxSkew",
         "whenUnsatisfiable",
         "labelSelector",

@@ -18,12 +18,14 @@ from hashlib import blake2b
 from typing import Any
 
 from tests.reference import conf as configuration
+from tests.reference import gpu_share, vgpu
 from tests.reference.actions import ACTIONS
 from tests.reference.cluster import Cluster, Manifest, Measurement
 from tests.reference.messages import Condition
 from tests.reference.resource import Resource
 from tests.reference.session import Rank, Session
 from tests.reference.task import timestamp
+from tests.reference.volume_writes import VolumeWrites
 
 
 @dataclass
@@ -33,6 +35,11 @@ class Result:
     bound: dict[str, str] = field(default_factory=dict)
     pipelined: dict[str, str] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
+    claims: dict[str, str] = field(default_factory=dict)
+    """By claim that changed: its volume, or `@` and the node for which one is made."""
+    writes: VolumeWrites | None = None
+    annotations: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By bound pod: what its binding adds."""
     phases: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, list[Condition]] = field(default_factory=dict)
     held: dict[str, Resource] = field(default_factory=dict)
@@ -50,6 +57,8 @@ class Result:
             "pipelined": self.pipelined,
             "evicted": sorted(self.evicted),
             "phases": self.phases,
+            "annotations": self.annotations,
+            "claims": self.claims,
         }
 
 
@@ -67,9 +76,17 @@ def cycle(
         ACTIONS[name](session)
     session.close()
     result = Result(session.bound, evicted=session.evicted, deciding=session.votes.deciding, rarities=session.rarities)
+    result.writes = VolumeWrites(session.cluster.of("StorageClass"))
+    uids = {task.key: task.uid for task in session.cluster.tasks}
+    for key, node in list(session.bound.items()):
+        if not result.writes.bind(session.volumes.plans.get(uids[key], []), node):
+            result.rarities.add("volume-changed")
+            del result.bound[key]
+    result.claims = result.writes.results
     for m in session.cluster.of("PodGroup"):  # also of queues that do not exist
         key = f"{m['metadata'].get('namespace', 'default')}/{m['metadata']['name']}"
         result.phases[key] = (m.get("status") or {}).get("phase", "")
+    result.annotations = {key: of for key, of in session.annotations.items() if key in session.bound}
     result.held = session.held_by_queues()
     for job in session.jobs.values():
         result.rarities |= job.rarities
@@ -100,7 +117,10 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
                 stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
                 condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}
                 status = {"startTime": stamp, **m["status"], "phase": "Running", "conditions": [condition]}
-                m = {**m, "spec": spec, "status": status}
+                meta = m["metadata"]
+                if key in result.annotations:
+                    meta = {**meta, "annotations": {**(meta.get("annotations") or {}), **result.annotations[key]}}
+                m = {**m, "metadata": meta, "spec": spec, "status": status}
             elif m["spec"].get("nodeName") in nodes and m["status"].get("phase") == "Pending":
                 stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
                 m = {**m, "status": {"startTime": stamp, **m["status"], "phase": "Running"}}
@@ -113,13 +133,15 @@ def react(manifests: Iterable[Manifest], result: Result, now: float, come_back: 
                 status["conditions"] = [dict(zip(names, c, strict=True)) for c in result.conditions[key]]
             m = {**m, "status": status}
         after.append(m)
-    return after
+    return result.writes.apply(after) if result.writes is not None else after
 
 
 def recreated(pod: Manifest) -> Manifest:
     """The pod that an owner creates in place of an evicted one."""
     meta = {**pod["metadata"], "uid": pod["metadata"]["uid"] + "+", "creationTimestamp": "2026-01-01T00:02:00Z"}
     meta.pop("deletionTimestamp", None)
+    if "annotations" in meta:  # without what bindings have added
+        meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k not in (gpu_share.INDEX, vgpu.IDS)}
     spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
     return {**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 

@@ -11,6 +11,7 @@ from tests.reference.conf import Conf
 from tests.reference.hyper_nodes import ROOT, HyperNodes
 from tests.reference.job import Job
 from tests.reference.kube.node_map import NodeMap
+from tests.reference.kube.volumes import Volumes
 from tests.reference.node import Node, NodeError
 from tests.reference.resource import Resource
 from tests.reference.task import ALLOCATED_STATUS, Task, running_number
@@ -25,7 +26,8 @@ Rank = Callable[[str], Any]
 class Handler:
     """A plugin's handlers for tasks that get or lose a node (pipelined counts too)."""
 
-    allocate: Callable[[Task], None]
+    allocate: Callable[[Task], str | None]
+    """Returns why the placement fails."""
     deallocate: Callable[[Task], None]
 
 
@@ -46,20 +48,25 @@ class Session:
         self.jobs: dict[str, Job] = dict(sorted(cluster.jobs().items()))
         """In the order of their uids, where Volcano has no order."""
         self.rarities: set[str] = set()
+        """Rare events in this session, to classify differences."""
         self.simulating = False
         """During a dry run: moves are undone at once, and only handlers of queue plugins are called."""
-        """Rare events in this session, to classify differences."""
+        self.removed: list[Task] = []
+        """In a dry run: the pods that a copy of the node lacks."""
         self.hyper_nodes = HyperNodes(cluster.of("HyperNode"), {n: node.labels for n, node in self.nodes.items()})
         self._open_topologies()
         self.total = Resource()
         for node in self.nodes.values():
             self.total.add(node.allocatable)
         self.node_map = NodeMap(self.nodes, cluster)
+        self.volumes = Volumes(cluster.storage)
         self.votes = Votes(conf)
         self.handlers: list[Handler] = []
         self.closers: list[Callable[[], None]] = []
         self.bound: dict[str, str] = {}
         self.evicted: list[str] = []
+        self.annotations: dict[str, dict[str, str]] = {}
+        """By pod: what its binding adds."""
         for tier in conf.tiers:
             for option in tier:
                 if option.name in PLUGINS:
@@ -124,11 +131,13 @@ class Session:
     # --- placements and evictions
 
     def place(self, task: Task, node: Node, status: str) -> None:
-        """`status`: Allocated or Pipelined."""
+        """`status`: Allocated or Pipelined. Raises NodeError."""
         task.status = status
         node.add_task(task)
-        for handler in self.handlers:
-            handler.allocate(task)
+        errors = [handler.allocate(task) for handler in self.handlers]
+        if any(errors):
+            self.unplace(task)
+            raise NodeError(next(e for e in errors if e))
 
     def unplace(self, task: Task) -> None:
         task.status = "Pending"

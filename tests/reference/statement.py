@@ -25,10 +25,12 @@ class Statement:
         self.steps: list[tuple[str, Task]] = []
 
     def allocate(self, task: Task, node: Node) -> None:
+        """Raises NodeError, and leaves nothing."""
         self.session.place(task, node, "Allocated")
         self.steps.append(("Allocate", task))
 
     def pipeline(self, task: Task, node: Node, eviction_occurred: bool = False) -> None:
+        """Raises NodeError, and leaves nothing."""
         task.eviction_occurred = eviction_occurred
         self.session.place(task, node, "Pipelined")
         self.steps.append(("Pipeline", task))
@@ -42,7 +44,7 @@ class Statement:
         return [Saved(kind, t, t.node, t.eviction_occurred, t.last_try) for kind, t in self.steps]
 
     def recover(self, saved: list[Saved]) -> None:
-        """Volcano: RecoverOperations."""
+        """Volcano: RecoverOperations. Raises NodeError at the first step that fails."""
         for step in saved:
             step.task.last_try = step.last_try
             node = self.session.nodes[step.node]

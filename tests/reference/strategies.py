@@ -9,11 +9,13 @@ from unittest.mock import patch
 from hypothesis import strategies as s
 from hypothesis.internal.conjecture import engine
 
+from tests.reference.device_fields import with_devices
 from tests.reference.full_clusters import FULL_THEMES, full_clusters
 from tests.reference.network_clusters import NETWORK_THEMES, network_clusters
 from tests.reference.numa_fields import with_numa
 from tests.reference.plugin_fields import DRAWN_PLUGINS, add_plugin_fields, plugin_arguments
 from tests.reference.usage_fields import with_usage
+from tests.reference.volume_fields import with_volumes
 from tests.strategies import PLUGIN_TIERS, THEMES, Manifest, clusters, one_in
 from volcano_py.testing.table import configuration
 
@@ -131,7 +133,7 @@ _CROWD_ACTIONS = {
         ("enqueue, allocate, reclaim, backfill", "enqueue, reclaim, allocate", "enqueue, allocate, preempt, reclaim"),
     ),
 }
-OWN_THEMES = ("usage", "numa-aware")
+OWN_THEMES = ("usage", "numa-aware", "deviceshare", "volumes")
 """Plugins whose inputs no other theme has; they are not among `ALL_THEMES`."""
 _USAGE_BASES = ("", "", "requests", "empty", "roles", "leaving", "preempt", "reclaim", "capacity", "topology")
 _NUMA_BASES = ("", "", "", "queues", "leaving", "preempt", "reclaim", "capacity")
@@ -301,6 +303,10 @@ def cases(draw: s.DrawFn, themes: tuple[str, ...] = ALL_THEMES) -> Manifest:
     theme = draw(s.sampled_from(themes))
     if theme == "usage":
         return draw(with_usage(draw(plain_cases(draw(s.sampled_from(_USAGE_BASES))))))
+    if theme == "volumes":
+        return draw(with_volumes(draw(plain_cases(draw(s.sampled_from(_NUMA_BASES))))))
+    if theme == "deviceshare":
+        return draw(with_devices(draw(plain_cases(draw(s.sampled_from(_NUMA_BASES))))))
     if theme == "numa-aware":
         return draw(with_numa(draw(plain_cases(draw(s.sampled_from(_NUMA_BASES))))))
     return draw(plain_cases(theme))

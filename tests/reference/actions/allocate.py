@@ -11,7 +11,7 @@ from tests.reference.heap import Heap
 from tests.reference.hyper_nodes import ROOT
 from tests.reference.job import Job
 from tests.reference.messages import fit_errors, insufficient, skipped_like_its_role
-from tests.reference.node import Node
+from tests.reference.node import Node, NodeError
 from tests.reference.placing import PredicateHelper, best_node
 from tests.reference.session import Session
 from tests.reference.statement import Saved, Statement
@@ -135,7 +135,10 @@ class Allocate:
                 best = min(found, key=lambda name: (-found[name][2], name))
                 saved, own, _ = found[best]
                 statement = Statement(self.session)
-                statement.recover(saved)
+                try:
+                    statement.recover(saved)
+                except NodeError:  # Volcano leaves the steps before
+                    return None
                 sheet.become(own)
                 decision.hyper_node = best
                 return statement
@@ -183,7 +186,11 @@ class Allocate:
                 scores = self.votes.hyper_node_scores(sub, sorted(found))
                 best = min(found, key=lambda name: (-scores[name], name))
                 statement = Statement(self.session)
-                statement.recover(found[best][0])
+                try:
+                    statement.recover(found[best][0])
+                except NodeError:
+                    statement.discard()
+                    return None, 0.0
                 sub.allocated_hyper_node = tree.lowest_common(best, sub.allocated_hyper_node)
                 sheet.tasks[sub.uid] = found[best][1]
                 decided[sub.uid] = sub.allocated_hyper_node
@@ -271,7 +278,10 @@ class Allocate:
             node = pick_node(session, task, fit)
             if node is None:
                 continue
-            put(statement, task, node)
+            try:
+                put(statement, task, node)
+            except NodeError:
+                continue
             leaf = session.hyper_nodes.leaf(node.name)
             if sub.topology is not None and leaf:
                 around = session.hyper_nodes.lowest_common(leaf, around)

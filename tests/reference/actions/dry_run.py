@@ -86,12 +86,14 @@ class Trial:
         return found
 
     def accepts(self) -> bool:
-        """Evaluates only affinity between pods again."""
+        """Evaluates only affinity between pods and shared devices again."""
         pods = self.session.node_map.pods
         before = pods[self.node.name]
         removed = {v.uid for v in self.removed}
         pods[self.node.name] = [p for p in before if p["metadata"]["uid"] not in removed]
+        self.session.removed = self.removed
         found = self.session.votes.simulated_predicate(self.task, self.node)
+        self.session.removed = []
         pods[self.node.name] = before
         return found
 

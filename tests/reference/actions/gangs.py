@@ -13,7 +13,7 @@ from tests.reference.heap import Heap
 from tests.reference.hyper_nodes import ROOT
 from tests.reference.job import Job
 from tests.reference.messages import insufficient
-from tests.reference.node import Node
+from tests.reference.node import Node, NodeError
 from tests.reference.placing import PredicateHelper, for_preemption, resolvable_nodes
 from tests.reference.resource import Resource
 from tests.reference.session import Session
@@ -117,7 +117,11 @@ class Gangs:
                     continue
                 found = self.plan(queue, job, domain, victims)
                 if found is not None:
-                    statement.recover(found[0])
+                    try:
+                        statement.recover(found[0])
+                    except NodeError:
+                        statement.discard()
+                        continue
                     return found[1]
         return []
 
@@ -221,7 +225,12 @@ class Gangs:
             if node is None:
                 statement.discard()
                 return None
-            statement.pipeline(task, node, eviction_occurred=evicted)
+            try:
+                statement.pipeline(task, node, eviction_occurred=evicted)
+            except NodeError:  # Volcano undoes the failed step twice
+                self.session.rarities.add("trial-undone-twice")
+                statement.discard()
+                return None
         if votes.sub_job_ready(job, sub) or votes.sub_job_pipelined(job, sub):
             return statement
         statement.discard()

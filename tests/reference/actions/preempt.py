@@ -9,7 +9,7 @@ from tests.reference.cluster import Queue
 from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
 from tests.reference.job import Job
-from tests.reference.node import Node
+from tests.reference.node import Node, NodeError
 from tests.reference.placing import PredicateHelper, by_score, for_preemption, resolvable_nodes
 from tests.reference.session import Session
 from tests.reference.statement import Statement
@@ -106,7 +106,10 @@ class Preempt:
                 return False
             for victim in best[1]:
                 statement.evict(victim)
-            statement.pipeline(task, best[0], eviction_occurred=True)
+            try:
+                statement.pipeline(task, best[0], eviction_occurred=True)
+            except NodeError:
+                return False
             return True
 
         def fits(node: Node) -> bool:
@@ -131,7 +134,11 @@ class Preempt:
                 evicted = any(not victim.best_effort for _, victim in own.steps)
                 if own.steps and not evicted:
                     session.rarities.add("evicted-without-need")
-                own.pipeline(task, node, eviction_occurred=evicted)
+                try:
+                    own.pipeline(task, node, eviction_occurred=evicted)
+                except NodeError:
+                    own.discard()
+                    continue
                 statement.merge(own)
                 return True
             own.discard()

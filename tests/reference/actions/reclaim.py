@@ -6,6 +6,7 @@ from tests.reference.cluster import Queue
 from tests.reference.conf import get_bool
 from tests.reference.heap import Heap
 from tests.reference.job import Job
+from tests.reference.node import NodeError
 from tests.reference.placing import PredicateHelper, for_preemption, resolvable_nodes
 from tests.reference.session import Session
 from tests.reference.statement import Statement
@@ -70,7 +71,11 @@ def reclaim_for(session: Session, statement: Statement, task: Task) -> None:
             own.evict(victim)
             room.add(victim.resreq)
         if task.resreq.less_equal(room):
-            own.pipeline(task, node, eviction_occurred=bool(own.steps))
+            try:
+                own.pipeline(task, node, eviction_occurred=bool(own.steps))
+            except NodeError:
+                own.discard()
+                continue
             statement.merge(own)
             return
         own.discard()

@@ -20,7 +20,12 @@ def required_matches(pod: Pod, node: Node) -> bool:
     required = _affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
-    return any(_term_matches(t, node) for t in required.get("nodeSelectorTerms") or [])
+    return selects(required, node)
+
+
+def selects(selector: dict[str, Any], node: Node) -> bool:
+    """Whether one of the terms of a node selector matches."""
+    return any(_term_matches(t, node) for t in selector.get("nodeSelectorTerms") or [])
 
 
 def names_contradict(pod: Pod) -> bool:

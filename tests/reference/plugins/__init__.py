@@ -4,6 +4,7 @@ from tests.reference.plugins.binpack import binpack
 from tests.reference.plugins.capacity import capacity
 from tests.reference.plugins.cdp import cdp
 from tests.reference.plugins.conformance import conformance
+from tests.reference.plugins.deviceshare import deviceshare
 from tests.reference.plugins.drf import drf
 from tests.reference.plugins.gang import gang
 from tests.reference.plugins.network_topology_aware import network_topology_aware
@@ -44,4 +45,5 @@ PLUGINS = {
     "tdm": tdm,
     "usage": usage,
     "numa-aware": numa_aware,
+    "deviceshare": deviceshare,
 }

@@ -8,7 +8,9 @@ from typing import Any
 from tests.reference.conf import get_bool
 from tests.reference.kube import node_affinity, ports, taints
 from tests.reference.kube.pod_affinity import AffinityState
+from tests.reference.kube.selectors import Pod
 from tests.reference.kube.spread import SpreadState
+from tests.reference.kube.volumes import ClaimProblem, in_zones
 from tests.reference.node import Node
 from tests.reference.session import Handler, Session
 from tests.reference.task import Task
@@ -21,6 +23,8 @@ _REASONS = {
     "TaintToleration": "node(s) had untolerated taint(s)",
     "NodePorts": "node(s) didn't have free ports for the requested pod ports",
     "PodTopologySpread": "node(s) didn't match pod topology spread constraints",
+    "NodeVolumeLimits": "node(s) exceed max volume count",
+    "VolumeZone": "node(s) had no available volume zone",
 }
 
 
@@ -36,7 +40,7 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
     def on(name: str) -> bool:
         return get_bool(arguments, f"predicate.{name}Enable", True)
 
-    node_map = session.node_map
+    node_map, volumes = session.node_map, session.volumes
     prepared: dict[str, Prepared] = {}
 
     def record(rule: str) -> None:
@@ -47,6 +51,14 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
         if on("NodeAffinity") and node_affinity.names_contradict(task.pod):
             record("NodeAffinity")
             raise PredicateError("plugin NodeAffinity pre-predicates failed pod affinity terms conflict")
+        checks = (("VolumeZone", volumes.objects.zones), ("VolumeBinding", volumes.objects.split))
+        for name, check in checks:
+            try:
+                if on(name):
+                    check(task.pod)
+            except ClaimProblem as e:
+                record(f"{name}.all")
+                raise PredicateError(f"plugin {name} pre-predicates failed {e}") from None
 
     def predicate(task: Task, node: Node) -> None:
         if task.uid in prepared:
@@ -88,20 +100,42 @@ def predicates(session: Session, arguments: dict[str, Any]) -> None:
             reject("PodAffinity", "node(s) didn't match pod affinity rules")
         if on("PodAffinity") and not counted.affinity.allows(node):
             gather("PodAffinity", counted.affinity.rejection(node))
+        if on("NodeVolumeLimits") and not volumes.objects.within_limits(pod, node, there):
+            gather("NodeVolumeLimits")
+        zone_problem = zone_rejection(pod, node) if on("VolumeZone") else ""
+        if zone_problem:
+            reject("VolumeZone", zone_problem)
         if on("PodTopologySpread") and counted.spread.verdict(node) == "no domain":
             reject("PodTopologySpread", f"{_REASONS['PodTopologySpread']} (missing required label)")
         if on("PodTopologySpread") and counted.spread.verdict(node) == "too many":
             gather("PodTopologySpread")
+        try:
+            unreachable = volumes.find(pod, node)[0] if on("VolumeBinding") else []
+        except ClaimProblem as e:
+            unreachable = [str(e)]
+        if unreachable:
+            record("VolumeBinding")
+            raise PredicateError(*gathered, ", ".join(unreachable), unresolvable=True)
         if gathered:
             raise PredicateError(*gathered)
+
+    def zone_rejection(pod: Pod, node: Node) -> str:
+        try:
+            return "" if in_zones(volumes.objects.zones(pod), node) else _REASONS["VolumeZone"]
+        except ClaimProblem as e:
+            return str(e)
 
     def simulate(task: Task, node: Node) -> bool:
         return not on("PodAffinity") or AffinityState(task.pod, node_map).allows(node)
 
     def allocate(task: Task) -> None:
+        if on("VolumeBinding") and task.status == "Allocated" and not session.simulating:
+            volumes.reserve(task.pod, session.nodes[task.node])
         node_map.add(task.node, task.pod)
 
     def deallocate(task: Task) -> None:
+        if not session.simulating:
+            volumes.unreserve(task.pod)
         node_map.remove(task.node, task.pod)
 
     session.votes.register("PrePredicate", "predicates", pre_predicate)
