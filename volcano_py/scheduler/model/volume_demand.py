@@ -221,7 +221,7 @@ class _Reader:
         possible = found.provisioner not in ("", storage.NO_PROVISIONER)
         nodes: list[LabelSelector] | None = None
         if possible and size is not None and self._of.checks_capacity(found.provisioner):
-            enough = (c for c in self._of.capacities(class_name) if _limit(c) >= size)
+            enough = (c for c in self._of.capacities(class_name) if volume_limit(c) >= size)
             nodes = [c.node_topology for c in enough if c.node_topology is not None]
         return Provision("", possible, found.allowed_topologies or [], nodes)
 
@@ -274,7 +274,8 @@ class _Reader:
             self._zone("PersistentVolume had no name", False)
 
 
-def _limit(capacity: storage.CSIStorageCapacity) -> int:
+def volume_limit(capacity: storage.CSIStorageCapacity) -> int:
+    """The size of the largest volume that can be provisioned."""
     amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
     return -1 if amount is None else quantity.value(amount)
 

@@ -95,12 +95,15 @@ class VolumeBook:
         """The nodes for which a volume of the claim's size can be provisioned."""
         return np.array([self._has_capacity(provision, i) for i in range(len(self._nodes))], dtype=bool)
 
+    def labels(self, node: int) -> dict[str, str]:
+        return self._nodes.objects[node].metadata.labels or {}
+
     def _in_topology(self, provision: Provision, node: int) -> bool:
-        labels = self._nodes.objects[node].metadata.labels or {}
+        labels = self.labels(node)
         return not provision.topologies or any(_in_topology(term, labels) for term in provision.topologies)
 
     def _has_capacity(self, provision: Provision, node: int) -> bool:
-        labels = self._nodes.objects[node].metadata.labels or {}
+        labels = self.labels(node)
         return provision.nodes is None or any(matches(selector, labels) for selector in provision.nodes)
 
     def _selected_node(self, claim: Waiting) -> str:

@@ -27,6 +27,8 @@ from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
 from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
 from volcano_py.scheduler.noderules.pod_number import PodNumber
 from volcano_py.scheduler.noderules.ports import NodePorts
+from volcano_py.scheduler.noderules.score_line import Point
+from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
 from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
 from volcano_py.scheduler.noderules.volume_binding import VolumeBinding, VolumeMatching, follow_volumes, volume_steps
@@ -55,13 +57,11 @@ class Predicates(Plugin):
         bind_timeout: int = field(default=600, name="volumebinding.bindTimeoutSeconds")
         """Seconds for which a bind waits for its volumes to be provisioned and bound."""
         volume_weight: int = field(default=1, name="volumebinding.weight")
-        """Accepted for compatibility, like the next two: without the feature gate StorageCapacityScoring volumes give
-        no score, and the search for devices is limited by steps, not by time."""
-        volume_shape: list[dict[str, Any]] = field(
-            default_factory=lambda: [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
-            name="volumebinding.shape",
-        )
+        """The weight of the score by storage capacity, with the feature gate StorageCapacityScoring."""
+        volume_shape: list[Point] = field(default_factory=lambda: [*EMPTIEST_FIRST], name="volumebinding.shape")
+        """The score (0 to 10) at a `utilization` (0 to 100) of the storage capacity; linear between the points."""
         filter_timeout: int = field(default=10, name="dynamicresources.filterTimeoutSeconds")
+        """Accepted for compatibility: the search for devices is limited by steps, not by time."""
         cache: bool = field(default=False, name="predicate.CacheEnable")
         """Accepted for compatibility: the results of every filter are cached by class of pods."""
 
@@ -109,6 +109,8 @@ class Predicates(Plugin):
             follow_claims(session)
         if devices:
             session.add_scores(DynamicResourcesScore(session))
+        if a.volume_binding and GATE in session.cluster.features:
+            session.add_scores(StorageCapacityScore(session, a.volume_shape, a.volume_weight))
         if a.volume_binding or devices:
             session.add_pre_bind(lambda task, _: self._pre_bind(session, task, devices))
 

@@ -53,8 +53,11 @@ class Waiting(Protocol):
 class World:
     """The common state of the plugins of all profiles."""
 
-    def __init__(self, cluster: Cluster, emit: Callable[[Decision], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, emit: Callable[[Decision], None], features: frozenset[str] = frozenset()
+    ) -> None:
         self.cluster = cluster
+        self.features = features
         self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
@@ -75,6 +78,8 @@ class Handle:
         """Volumes and devices: the demands of pods, and what is reserved for them."""
         self.filters = filters
         """The profile's own filters."""
+        self.features = world.features
+        """The enabled feature gates."""
         self.reviewers: Sequence[Review] = ()
         """The profile's plugins that review candidates of preemption."""
         self._world = world

@@ -11,11 +11,12 @@ import numpy as np
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.noderules.allocation import even
+from volcano_py.scheduler.noderules.score_line import toward_zero
 from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, toward_zero
+from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 

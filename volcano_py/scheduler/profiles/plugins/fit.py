@@ -10,13 +10,14 @@ import msgspec
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
+from volcano_py.scheduler.noderules.score_line import Point
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
 from volcano_py.scheduler.profiles.plugins.fit_columns import ColumnUse, least_columns, most_columns, ratio_columns
-from volcano_py.scheduler.profiles.plugins.fit_scores import Point, ResourceWeight, least, most, ratio
+from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, least, most, ratio
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from volcano_py.scheduler.noderules.score_line import Point, on_line
 from volcano_py.scheduler.profiles.columns import Bools, Ints
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE
-from volcano_py.scheduler.profiles.plugins.fit_scores import Point, on_line
 
 ColumnUse = tuple[Ints, Ints, int]
 

@@ -15,17 +15,18 @@ from msgspec import Meta
 
 from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
+from volcano_py.scheduler.noderules.score_line import Point
+from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
 from volcano_py.scheduler.noderules.volume_binding import REASONS, binding_steps, bound_codes, provision_codes
 from volcano_py.scheduler.noderules.volume_book import Decision, Rejection
 from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Hint, Interest, Kind
-from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
+from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.plugins.claim_steps import ClaimSteps
-from volcano_py.scheduler.profiles.plugins.fit_scores import Point
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable
 
@@ -36,7 +37,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
     """How long a binding waits until its volumes are provisioned and bound."""
     shape: list[Point] = []
-    """Accepted: without the feature gate StorageCapacityScoring volumes give no score."""
+    """With the feature gate StorageCapacityScoring: the score at a utilization of the storage capacity."""
 
 
 class _Looked(NamedTuple):
@@ -48,7 +49,7 @@ class _Looked(NamedTuple):
     """None: each node must be evaluated, because volumes exist that could match."""
 
 
-class VolumeBinding(PreFilter, Filter, ClaimSteps):
+class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
     name = "VolumeBinding"
     skips_all = True
 
@@ -56,6 +57,7 @@ class VolumeBinding(PreFilter, Filter, ClaimSteps):
         self._timeout = float(args.bind_timeout_seconds)
         self._claims = handle.claims
         self._model = handle.cluster.model
+        self._shape = (args.shape or EMPTIEST_FIRST) if GATE in handle.features else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         if not pod.volume_claims:
@@ -101,6 +103,18 @@ class VolumeBinding(PreFilter, Filter, ClaimSteps):
             return int(looked.waiting[column])
         found = self._claims.volumes.decide(looked.demand.waiting, looked.demand.provisions, column)
         return 0 if isinstance(found, Decision) else int(found)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        looked: _Looked | None = state.read(self.name)
+        return SUCCESS if self._shape is not None and looked is not None and looked.demand.waiting else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        assert self._shape is not None, "pre_score skips the plugin otherwise"
+        looked: _Looked = state.read(self.name)
+        storage = self._model.claims.storage
+        return score_of_node(
+            self._shape, self._claims.volumes, storage, looked.demand, self._model.nodes.index[node.name]
+        )
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         looked: _Looked | None = state.read(self.name)
