@@ -18,8 +18,8 @@ from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.listed_resources import listed_resources
 
 MOST = "MostAllocated"
 LEAST = "LeastAllocated"
@@ -233,7 +233,7 @@ class _Filter:
         self._known: list[NDArray[np.bool_]] = []
         """For each proportion: the nodes that list the resource, or have a pod that lists it, even with an amount of
         0."""
-        named = [_named(session, i) for i in range(len(session.table))]
+        named = [listed_resources(session, i) for i in range(len(session.table))]
         for name in proportions:
             self._known.append(np.array([name in of for of in named], dtype=bool))
         self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in proportions]
@@ -255,13 +255,3 @@ class _Filter:
             counted = self._known[i] | (idle != 0)  # pods may hold it on a node that does not list it
             codes[(codes == 0) & counted & short] = i + 1
         return codes
-
-
-def _named(session: Session, node: int) -> set[str]:
-    """The resources that have an entry in Volcano's idle amounts of a node. A node that lists only cpu and memory has
-    no entries for the resources that its pods list."""
-    have = {*(session.table.objects[node].status.allocatable or ())}
-    if have <= {CPU, MEMORY}:
-        return have
-    here = session.cluster.on_node.get(session.table.names[node], {}).values()
-    return have.union(*(task.spec_class.idle_wishes for task in here))

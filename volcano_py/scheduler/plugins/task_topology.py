@@ -24,6 +24,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.noderules.listed_resources import listed_resources
 
 AFFINITY = "volcano.sh/task-topology-affinity"
 ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
@@ -294,7 +295,7 @@ class _Together:
         fits: Bools = np.logical_and.reduce(task.spec_class.vector(table)[:, None] <= free)
         for name in task.spec_class.idle_wishes:
             # A resource that the node does not list at all is left out: Volcano finds it lacking.
-            named = [name in (table.objects[i].status.allocatable or {}) for i in candidates.tolist()]
+            named = [name in listed_resources(self._session, i) for i in candidates.tolist()]
             fits &= np.array(named, dtype=bool) | (free[table.rows[name]] != 0)
         lacking = -free
         for name, amount in bucket.request.as_dict().items():
