@@ -147,10 +147,11 @@ def _reject(codes: Codes, nodes: Bools, code: int) -> None:
 def follow_volumes(session: Session) -> None:
     """Reserve and release volumes for the tasks that the session places and evicts."""
     book = book_of(session)
-    pipelined_too = session.deviations.pipelined_claims
+    # Not for a running pod whose eviction is undone: its volumes are not reserved when a session opens either.
+    placed = (st.ALLOCATED, st.PIPELINED) if session.deviations.pipelined_claims else (st.ALLOCATED,)
 
     def place(task: Task, node: int) -> None:
-        if task.claims.volumes is not None and (pipelined_too or session.status(task) != st.PIPELINED):
+        if task.claims.volumes is not None and session.status(task) in placed:
             book.place(task, node)
 
     def displace(task: Task, node: int) -> None:
