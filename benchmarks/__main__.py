@@ -9,7 +9,7 @@ from volcano_py.cli.main import LazyGroup
 LAYERS = {
     "decision": "One cycle over each scenario of a file.",
     "growth": "How a cycle grows with nodes, pods, queues and running pods.",
-    "churn": "One pod more in a busy cluster: event to plan.",
+    "churn": "Changes in a busy cluster, such as one pod more: events to plan.",
     "limits": "What hostile or unusual input costs: time of the cycle, peak memory.",
     "explaining": "Explain a pending job of a large cluster, and state the reasons of many.",
     "profiles": "Pods of profiles: decisions a second, preemption, and how soon a pod is bound.",

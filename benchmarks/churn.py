@@ -1,7 +1,9 @@
-"""What one more pod costs in a cluster that is busy: from its events to the plan with its binding.
+"""What changes cost in a cluster that is busy: from the events to the plan.
 
-Gangs run on all nodes; each step adds one pod with its PodGroup and runs a cycle; the pod of the step before runs by
-then. The cost should follow the change, not the size of the cluster.
+Gangs run on all nodes. By default each step adds one pod with its PodGroup and runs a cycle; the pod of the step before
+runs by then. With --updates nothing is added: in each step 50 pods and 20 nodes are updated and 100 pods complete; pods
+that fit no node can wait meanwhile, each of a class of its own. The cost should follow the change, not the size of the
+cluster.
 """
 
 from __future__ import annotations
@@ -111,13 +113,78 @@ def measure(nodes: int, gangs: int, size: int, steps: int) -> list[float]:
     return seconds[FIRST:]
 
 
+def changes(i: int, pods: list[Manifest], nodes: list[Manifest]) -> list[tuple[str, Manifest]]:
+    """The events of one step, in which 50 pods and 20 nodes are updated and 100 pods complete. `pods`: those that
+    still run; the completed ones are removed."""
+
+    def updated(manifest: Manifest) -> Manifest:
+        metadata = manifest["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), "example.com/step": str(i)}
+        return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+    events = [("Pod", updated(pods[(50 * i + k) % len(pods)])) for k in range(50)]
+    events += [("Node", updated(nodes[(20 * i + k) % len(nodes)])) for k in range(20)]
+    events += [("Pod", {**pods.pop(), "status": {"phase": "Succeeded"}}) for _ in range(100)]
+    return events
+
+
+def waiting(i: int) -> list[tuple[str, Manifest]]:
+    """A pod that fits no node, with its PodGroup."""
+    group, pod = one_more(i)
+    pod[1]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": f"{65_000 + i}m", "memory": "1Gi"}
+    return [group, pod]
+
+
+def measure_updates(nodes: int, gangs: int, size: int, steps: int, stuck: int) -> list[float]:
+    """Seconds of each step with updates."""
+    from volcano_py.api.codec import decoder
+    from volcano_py.scheduler.framework.config import load
+    from volcano_py.scheduler.model.cluster import Cluster
+    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.simulate.manifests import STRUCTS
+
+    def decoded(kind: str, manifest: Manifest) -> Any:
+        return decoder(STRUCTS[kind]).decode(orjson.dumps(manifest))
+
+    spec = busy(nodes, gangs, size)
+    spec["tiers"] = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
+    conf = load(configuration(spec), REGISTRY.actions)
+    model = Cluster()
+    made: dict[str, list[Manifest]] = {}
+    for kind, manifest in [*objects(spec), *(event for i in range(stuck) for event in waiting(i + 1))]:
+        model.upsert(kind, decoded(kind, manifest))
+        made.setdefault(kind, []).append(manifest)
+    running = made["Pod"][: gangs * size]
+    gc.collect()
+    gc.freeze()
+    seconds = []
+    for i in range(FIRST + steps):
+        events = [(kind, decoded(kind, manifest)) for kind, manifest in changes(i, running, made["Node"])]
+        begun = time.perf_counter()
+        for kind, event in events:
+            model.upsert(kind, event)
+        report = run_once(model, conf, START + i, seed=1)
+        seconds.append(time.perf_counter() - begun)
+        if report.bound or report.evicted:
+            raise click.ClickException(f"step {i} bound {report.bound} pods and evicted {report.evicted}")
+    return seconds[FIRST:]
+
+
 @click.command()
 @click.option("--nodes", default=5000, show_default=True)
 @click.option("--gangs", default=500, show_default=True)
 @click.option("--size", default=100, show_default=True, help="Pods of a gang.")
 @click.option("--steps", default=100, show_default=True)
-def churn(nodes: int, gangs: int, size: int, steps: int) -> None:
-    """One pod more in a busy cluster: event to plan."""
-    seconds = sorted(measure(nodes, gangs, size, steps))
-    print(f"{nodes} nodes, {gangs} running gangs of {size}: one pod more, {steps} times")
+@click.option("--updates", is_flag=True, help="Update and complete pods instead of adding one.")
+@click.option("--stuck", default=0, show_default=True, help="With --updates: pods of as many classes that fit no node.")
+def churn(nodes: int, gangs: int, size: int, steps: int, updates: bool, stuck: int) -> None:
+    """Changes in a busy cluster: events to plan."""
+    if stuck and not updates:
+        raise click.UsageError("--stuck goes with --updates")
+    if updates and (FIRST + steps) * 100 + 50 > gangs * size:
+        raise click.UsageError(f"{gangs * size} pods are too few for {steps} steps in which 100 complete")
+    done = measure_updates(nodes, gangs, size, steps, stuck) if updates else measure(nodes, gangs, size, steps)
+    seconds = sorted(done)
+    what = f"50 pods and 20 nodes updated, 100 pods completed, {stuck} pods stuck" if updates else "one pod more"
+    print(f"{nodes} nodes, {gangs} running gangs of {size}: {what}, {steps} times")
     print(f"median {statistics.median(seconds) * 1000:.2f} ms, slowest {seconds[-1] * 1000:.2f} ms")
