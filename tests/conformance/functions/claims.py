@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+
 from tests.conformance.functions.adapter import Adapter, Adapters, Data, arguments_after
 from tests.conformance.functions.jobs import session_job
 from volcano_py.api import quantity
@@ -140,7 +142,8 @@ def _enqueueable(receiver: Data, a: list[Any]) -> list[Any]:
 
 def _volume_arguments(given: Data) -> Data:
     read = Predicates(given).arguments
-    shape = [{k.capitalize(): v for k, v in point.items() if v} for point in read.volume_shape]
+    points = [msgspec.structs.asdict(point) for point in read.volume_shape]
+    shape = [{k.capitalize(): v for k, v in point.items() if v} for point in points]
     return {
         "VolumeBindingArgs": {"BindTimeoutSeconds": read.bind_timeout, "Shape": shape},
         "Weight": read.volume_weight,
