@@ -197,11 +197,7 @@ def preempt_for(
         return counted[node] and placement.accepts_but(task, node, _COUNTED_BEFORE)
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
-    candidates, freeable = _candidates(session, task, rejected), placed.freeable(task, permitted)
-    if not (candidates & freeable).any():
-        return False
-    # Scores may depend on all candidates, so the others are left out afterwards.
-    nodes = (node for node in best_first(session, task, candidates) if freeable[node])
+    nodes = best_first(session, task, _candidates(session, task, rejected), placed.freeable(task, permitted))
     return free_capacity_for(session, statement, task, nodes, victims, fits, "preempt")
 
 

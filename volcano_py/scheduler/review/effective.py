@@ -67,5 +67,5 @@ def _arguments(place: str, arguments: Any, given: Mapping[str, Any]) -> list[Set
             found += [Setting(place, key, each, FILE) for key, each in value.items()]
         else:
             origin = FILE if field.encode_name in given else DEFAULT
-            found.append(Setting(place, field.encode_name, value, origin))
+            found.append(Setting(place, field.encode_name, msgspec.to_builtins(value), origin))
     return found

@@ -46,11 +46,6 @@ class NodeScores:
         self._session = session
         self._known: dict[int, _Known] = {}
 
-    def of(self, task: Task, candidates: Indices) -> Floats:
-        """The scores of some nodes."""
-        scores = self.of_all(task)
-        return self._session.placement.scores_of(task, candidates) if scores is None else scores[candidates]
-
     def of_all(self, task: Task) -> Floats | None:
         """The scores of all nodes, updated by the next call; None: they depend on which nodes are candidates."""
         placement = self._session.placement
@@ -89,12 +84,21 @@ def _update(placement: Placement, task: Task, scores: Floats, position: int) -> 
         scores[node] = total_of_node(view, task, int(node))
 
 
-def best_first(session: Session, task: Task, nodes: Bools) -> Iterator[int]:
-    """The nodes with the highest score first, equal ones by rank; nodes of the own shard before all others."""
-    candidates = np.flatnonzero(nodes)
+def best_first(session: Session, task: Task, nodes: Bools, freeable: Bools | None = None) -> Iterator[int]:
+    """The nodes with the highest score first, equal ones by rank; nodes of the own shard before all others.
+
+    `freeable`: only these are returned. The others take part where scores depend on which nodes are candidates.
+    """
+    wanted = nodes if freeable is None else nodes & freeable
+    candidates = np.flatnonzero(wanted)
     if not len(candidates):
         return iter(())
-    scores = session.shared(NodeScores, lambda: NodeScores(session)).of(task, candidates)
+    scores_of_all = session.shared(NodeScores, lambda: NodeScores(session)).of_all(task)
+    if scores_of_all is not None:
+        scores = scores_of_all[candidates]
+    else:
+        compared = np.flatnonzero(nodes)
+        scores = session.placement.scores_of(task, compared)[wanted[compared]]
     rank, shard = session.placement.rank, session.placement.shard
     if shard is not None:
         return iter(candidates[np.lexsort((rank[candidates], -scores, ~shard[candidates]))].tolist())
