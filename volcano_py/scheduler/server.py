@@ -33,7 +33,7 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError
-from volcano_py.scheduler.framework.kernels import chosen, use_compiled
+from volcano_py.scheduler.framework.kernels import chosen, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.loop import CycleLoop
@@ -138,7 +138,6 @@ class Scheduler:
             await self.source.start(client)
             if self.shadow is None:
                 await ensure_queues(client, options.default_queue)
-            log.info("vector operations: %s", chosen().name)
             self.cache.start(client)
             add_informers(self.health, self.cache)
             parts = {
@@ -196,6 +195,8 @@ class Scheduler:
         # A shadow's plans are not assumed: what one cycle left, the next one would decide alone.
         budget = None if self.shadow is not None else self.options.cycle_budget or None
         shard = self.shards.shard if self.shards is not None else None
+        if use_compiled_for(len(self.cache.model.nodes)):
+            log.info("vector operations: %s", chosen().name)
         if self.recorder is not None:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
         decided: list[Operation] = []
@@ -393,7 +394,6 @@ def main(options: Options) -> int:
     logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
     for flag in options.ignored:
         log.info("%s is accepted and has no effect", flag)
-    use_compiled()
     try:
         asyncio.run(serve(options))
     except (ConfigurationError, ExtensionError) as error:

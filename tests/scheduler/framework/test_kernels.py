@@ -120,6 +120,13 @@ def test_the_default_rules_have_a_program() -> None:
     assert counts == [(5, 15), (5, 15)]
 
 
+def test_the_kernels_of_a_small_cluster_are_not_replaced() -> None:
+    kernels.use(NumpyKernels())
+    assert not kernels.use_compiled_for(kernels.MANY_NODES - 1) and kernels.chosen().name == "numpy"
+    assert kernels.use_compiled_for(kernels.MANY_NODES) and kernels.chosen().name == "numba"
+    assert not kernels.use_compiled_for(kernels.MANY_NODES)
+
+
 def test_programs_that_do_not_schedule_do_not_load_the_compiler() -> None:
     code = (
         "import sys, volcano_py.cli.main, volcano_py.cli.vcctl, volcano_py.scheduler.dispatch.process, "

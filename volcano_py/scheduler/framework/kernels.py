@@ -3,8 +3,8 @@
 `NumpyKernels` calls the rules, and needs only numpy. `CompiledKernels` evaluates classes that have a `Program` as
 machine code (`framework.compiled`), and calls the rules of other classes. The results are equal bit by bit.
 
-The process that schedules calls `use_compiled` once, before its first session: the compiler takes a second to load and
-memory, which the other programs do not need.
+The scheduler calls `use_compiled_for` before a session: the compiler takes a second to load and 110 MB of memory, which
+small clusters and the other programs do not need.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FEW_COLUMNS = 4
 """Up to this number of changed columns are computed one by one; more in one vector pass."""
 ALL_NODES = slice(None)
+MANY_NODES = 200
+"""From this number of nodes the compiled kernels are worth the time to load them."""
 
 
 class Kernels(Protocol):
@@ -156,6 +158,13 @@ def use_compiled() -> str:
     if kernels is not None:
         use(kernels)
     return chosen().name
+
+
+def use_compiled_for(nodes: int) -> bool:
+    """Choose the compiled kernels for a cluster of this size if they are worth it and installed; returns whether the
+    kernels have changed."""
+    before = chosen().name
+    return nodes >= MANY_NODES and use_compiled() != before
 
 
 @cache
