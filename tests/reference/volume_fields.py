@@ -13,7 +13,9 @@ from tests.strategies import Manifest, one_in
 DRIVER = "csi.example.com"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SIZES = ("1Gi", "5Gi", "10Gi", "20Gi")
-KINDS = ("local", "local", "local", "wait", "wait", "path", "bound", "bound", "now", "missing", "lost")
+KINDS = ("local", "local", "local", "wait", "wait", "path", "bound", "bound")
+BAD_KINDS = ("now", "missing", "lost")
+"""Claims that no node can serve: they need a controller, or an object that is gone."""
 
 
 @s.composite
@@ -30,6 +32,8 @@ def with_volumes(draw: s.DrawFn, case: Manifest) -> Manifest:
     if one_in(draw, 3):
         added += draw(capacities())
     kinds = draw(s.lists(s.sampled_from(KINDS), min_size=1, max_size=3))
+    if one_in(draw, 4):
+        kinds.append(draw(s.sampled_from(BAD_KINDS)))
     for group in [o for o in objects if o["kind"] == "PodGroup"]:
         pods = [p for p in objects if p["kind"] == "Pod" and _group_of(p) == group["metadata"]["name"]]
         if not one_in(draw, 6):
@@ -47,10 +51,11 @@ def _group_of(pod: Manifest) -> str:
     return str((pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", ""))
 
 
-def _object(kind: str, name: str, **fields: Any) -> Manifest:
-    namespaced = {"namespace": "default"} if kind in ("PersistentVolumeClaim", "CSIStorageCapacity") else {}
+def _object(kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
     version = "v1" if kind.startswith("Persistent") else "storage.k8s.io/v1"
-    meta = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "1", **namespaced}
+    meta = {"name": name, "uid": f"{kind}-{namespace}{name}", "resourceVersion": "1"}
+    if namespace:
+        meta["namespace"] = namespace
     return {"apiVersion": version, "kind": kind, "metadata": meta, **fields}
 
 
@@ -126,7 +131,7 @@ def capacities(draw: s.DrawFn) -> list[Manifest]:
         if not one_in(draw, 8):
             zone = {ZONE: draw(s.sampled_from(("a", "b")))}
             capacity["nodeTopology"] = draw(s.sampled_from(({}, {"matchLabels": zone})))
-        found.append(_object("CSIStorageCapacity", f"capacity-{i}", **capacity))
+        found.append(_object("CSIStorageCapacity", f"capacity-{i}", "default", **capacity))
     return found
 
 
@@ -137,10 +142,11 @@ def claims_of_group(
     """The claims of a group's pods, each pod's own or shared by all, with their volumes."""
     found: list[Manifest] = []
     shared = one_in(draw, 5)
-    names: dict[str, list[str]] = {}
+    known: set[tuple[str, str]] = set()
     count = draw(s.sampled_from((1, 1, 2)))
     wanted = [(draw(s.sampled_from(kinds)), draw(s.sampled_from(SIZES))) for _ in range(count)]
     for pod in pods:
+        namespace = pod["metadata"].get("namespace", "default")
         volumes = []
         for i, (kind, size) in enumerate(wanted):
             is_placed = bool(pod["spec"].get("nodeName"))
@@ -152,11 +158,11 @@ def claims_of_group(
                 name = f"{group}-{i}" if shared else f"{pod['metadata']['name']}-claim-{i}"
                 volume = {"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}}
             volumes.append(volume)
-            if name in names:
+            if (namespace, name) in known:
                 continue
+            known.add((namespace, name))
             node = pod["spec"].get("nodeName") or draw(s.sampled_from(nodes))
-            names[name] = [node]
-            of = draw(claim(name, "bound" if is_placed and not one_in(draw, 6) else kind, size, node))
+            of = draw(claim(namespace, name, "bound" if is_placed and not one_in(draw, 6) else kind, size, node))
             if made_for_pod and of and of[0]["kind"] == "PersistentVolumeClaim":
                 owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
                 meta = pod["metadata"]
@@ -167,7 +173,7 @@ def claims_of_group(
 
 
 @s.composite
-def claim(draw: s.DrawFn, name: str, kind: str, size: str, node: str) -> list[Manifest]:
+def claim(draw: s.DrawFn, namespace: str, name: str, kind: str, size: str, node: str) -> list[Manifest]:
     """A claim and its volume."""
     if kind == "missing":
         return []
@@ -176,7 +182,7 @@ def claim(draw: s.DrawFn, name: str, kind: str, size: str, node: str) -> list[Ma
     spec: Manifest = {"storageClassName": storage_class, "accessModes": modes}
     spec["resources"] = {"requests": {"storage": size}}
     status = {"phase": "Pending"}
-    made = _object("PersistentVolumeClaim", name, spec=spec, status=status)
+    made = _object("PersistentVolumeClaim", name, namespace, spec=spec, status=status)
     if one_in(draw, 30):
         made["metadata"]["annotations"] = {"volume.beta.kubernetes.io/storage-class": "wait"}
     if kind == "local":
@@ -187,12 +193,13 @@ def claim(draw: s.DrawFn, name: str, kind: str, size: str, node: str) -> list[Ma
         if one_in(draw, 12):
             spec["volumeMode"] = "Block"
         if one_in(draw, 10):  # a volume is reserved for it
-            ref = {"namespace": "default", "name": name}
+            ref = {"namespace": namespace, "name": name}
             if one_in(draw, 2):
                 ref["uid"] = made["metadata"]["uid"]
             own: Manifest = {"capacity": {"storage": draw(s.sampled_from(SIZES))}, "accessModes": ["ReadWriteOnce"]}
             own |= {"storageClassName": "local", "claimRef": ref, "nodeAffinity": _affinity(HOST, node)}
-            return [made, _object("PersistentVolume", f"for-{name}", spec=own, status={"phase": "Available"})]
+            reserved = f"for-{namespace}-{name}"
+            return [made, _object("PersistentVolume", reserved, spec=own, status={"phase": "Available"})]
     if kind in ("wait", "path") and one_in(draw, 8):
         made["metadata"]["annotations"] = {SELECTED: node}
     if one_in(draw, 40):
@@ -204,19 +211,19 @@ def claim(draw: s.DrawFn, name: str, kind: str, size: str, node: str) -> list[Ma
     if kind != "bound":
         return [made]
     status["phase"] = "Bound"
-    spec["volumeName"] = f"pv-{name}"
+    spec["volumeName"] = f"pv-{namespace}-{name}"
     made["metadata"]["annotations"] = {BOUND: "yes"}
-    ref = {"namespace": "default", "name": name, "uid": made["metadata"]["uid"]}
+    ref = {"namespace": namespace, "name": name, "uid": made["metadata"]["uid"]}
     of: Manifest = {"capacity": {"storage": size}, "accessModes": modes, "storageClassName": "now", "claimRef": ref}
     if not one_in(draw, 4):
-        handle = "shared" if one_in(draw, 10) else name
+        handle = "shared" if one_in(draw, 10) else f"{namespace}/{name}"
         of["csi"] = {"driver": DRIVER, "volumeHandle": handle}
     where = draw(s.sampled_from(("", "", "node", "zone", "labels", "labels")))
     if where == "node":
         of["nodeAffinity"] = _affinity(HOST, node)
     elif where == "zone":
         of["nodeAffinity"] = _affinity(ZONE, draw(s.sampled_from(("a", "b"))))
-    volume = _object("PersistentVolume", f"pv-{name}", spec=of, status={"phase": "Bound"})
+    volume = _object("PersistentVolume", f"pv-{namespace}-{name}", spec=of, status={"phase": "Bound"})
     if where == "labels":
         key = draw(s.sampled_from((ZONE, "failure-domain.beta.kubernetes.io/zone")))
         volume["metadata"]["labels"] = {key: draw(s.sampled_from(("a", "b", "a__b")))}
