@@ -157,7 +157,7 @@ _IGNORED = [
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
     # Imported here, so that `--help` does not load numpy.
-    from volcano_py.scheduler.server import main
+    from volcano_py.scheduler.process import main
 
     context = click.get_current_context()
     explicit = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}

@@ -1,4 +1,4 @@
-"""The scheduler's process, the decider: its parts and what connects them. Volcano: cmd/scheduler/app/server.go.
+"""The decider: its parts and what connects them. Volcano: cmd/scheduler/app/server.go.
 
 watch event → Cache → CycleLoop → run_once (session, planner) → DispatcherHandle → dispatcher process
                 ↑                                                      │ result
@@ -10,14 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from volcano_py.api.core import ConfigMap
-from volcano_py.kube import Client, KubeError, definitions
+from volcano_py.kube import Client, definitions
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
@@ -31,8 +29,7 @@ from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
-from volcano_py.scheduler.extensions import ExtensionError, extended, profile_plugins
-from volcano_py.scheduler.framework.config import ConfigurationError
+from volcano_py.scheduler.extensions import extended, profile_plugins
 from volcano_py.scheduler.framework.kernels import chosen, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
@@ -352,57 +349,3 @@ def settings_of(options: Options) -> Settings:
         heartbeat_timeout=o.heartbeat_timeout,
         log_level=o.log_level,
     )
-
-
-async def serve(options: Options, started: Callable[[Scheduler], None] = lambda scheduler: None) -> None:
-    """Run a scheduler until SIGTERM or SIGINT. `started` is called with it, for tests and the sandbox."""
-    scheduler = Scheduler(options)
-    started(scheduler)
-    task = asyncio.create_task(scheduler.run())
-    loop = asyncio.get_running_loop()
-    broken: list[Exception] = []
-
-    def unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        loop.default_exception_handler(context)
-        error = context.get("exception")
-        if "handle" in context and isinstance(error, Exception):
-            # A callback (of a timer or a signal) failed half-way: the state may be inconsistent.
-            broken.append(error)
-            task.cancel()
-
-    loop.set_exception_handler(unexpected)
-
-    def stop(name: str) -> None:
-        log.info("%s: stopping", name)
-        scheduler.stopping = True
-        task.cancel()
-
-    for signal_ in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_, stop, signal_.name)
-    if options.cache_dumper:
-        loop.add_signal_handler(signal.SIGUSR1, scheduler.write_dump)
-        loop.add_signal_handler(signal.SIGUSR2, scheduler.log_summary)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if broken:
-            raise broken[0] from None
-
-
-def main(options: Options) -> int:
-    """The process. Exit codes: 0 after a signal, 2 for a bad configuration or plugin, 1 for any other error."""
-    logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
-    for flag in options.ignored:
-        log.info("%s is accepted and has no effect", flag)
-    try:
-        asyncio.run(serve(options))
-    except (ConfigurationError, ExtensionError) as error:
-        log.error("%s", error)
-        return 2
-    except (KubeError, OSError, ValueError) as error:
-        log.error("%s", error)
-        return 1
-    except Exception:
-        log.exception("the scheduler ends after an unexpected error")
-        return 1
-    return 0

@@ -27,9 +27,9 @@ from volcano_py.scheduler.run_once import REGISTRY
 def parse(monkeypatch):
     """Options of a command line; the scheduler itself is not run."""
     seen = []
-    import volcano_py.scheduler.server as server
+    import volcano_py.scheduler.process as process
 
-    monkeypatch.setattr(server, "main", lambda options: seen.append(options) or 0)
+    monkeypatch.setattr(process, "main", lambda options: seen.append(options) or 0)
 
     def run(*arguments):
         result = CliRunner().invoke(module.scheduler, list(arguments))
