@@ -175,6 +175,20 @@ async def test_a_dispatcher_that_hangs_is_replaced_and_its_operations_are_unknow
         assert not api.bindings and d.handle.problem() == ""
 
 
+async def test_a_dispatcher_that_starts_slowly_is_not_replaced(tmp_path, api, monkeypatch):
+    spawn = subprocess.Popen
+
+    def stopped(*arguments, **options):
+        process = spawn(*arguments, **options)
+        process.send_signal(signal.SIGSTOP)
+        asyncio.get_running_loop().call_later(1.5, process.send_signal, signal.SIGCONT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", stopped)
+    async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=0.6) as d:
+        assert d.handle.restarts == 0
+
+
 async def test_a_long_cycle_does_not_count_as_a_missing_heartbeat(tmp_path, api):
     async with Running(tmp_path, api, leader_elect=False, heartbeat_timeout=3.0) as d:
         for _ in range(3):

@@ -39,6 +39,8 @@ from volcano_py.scheduler.model.plan import Operation
 
 log = logging.getLogger(__name__)
 
+START_TIMEOUT = 30.0
+"""Seconds until the first heartbeat of a dispatcher, at least: on a busy machine, its imports take long."""
 STOP_TIMEOUT = 10.0
 """Seconds between Stop and SIGKILL."""
 STEADY = 60.0
@@ -75,12 +77,19 @@ class DispatcherHandle:
         self._started = 0.0
         self._ends = 0
         self._silent = 0.0
+        self._beating = False
         self._problem = ""
 
     @property
     def unanswered(self) -> int:
         """Number of operations without a result so far."""
         return len(self._unanswered)
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds without a heartbeat after which the dispatcher is replaced."""
+        timeout = self._settings.heartbeat_timeout
+        return timeout if self._beating else max(timeout, START_TIMEOUT)
 
     @property
     def credits(self) -> int:
@@ -96,7 +105,7 @@ class DispatcherHandle:
         """Why the dispatcher is unhealthy, for /healthz; empty when it is healthy."""
         if self._ends >= MAX_ENDS:
             return f"it ended {self._ends} times in a row soon after it was started"
-        if self._silent > self._settings.heartbeat_timeout / 2:
+        if self._silent > self._timeout / 2:
             return f"no heartbeat for {self._silent:.0f} s"
         return ""
 
@@ -169,7 +178,7 @@ class DispatcherHandle:
             # A long cycle blocks this event loop: nothing can be received meanwhile.
             self._silent += min(now - before, 2 * pause)
             before = now
-            if self._silent > self._settings.heartbeat_timeout and self._pipe is not None and not self._pipe.closed:
+            if self._silent > self._timeout and self._pipe is not None and not self._pipe.closed:
                 log.error("no heartbeat from the dispatcher for %.0f s: killing it", self._silent)
                 if self._process is not None:
                     self._process.kill()
@@ -188,12 +197,12 @@ class DispatcherHandle:
             other_end.close()
         self._gone.clear()
         self._started = time.monotonic()
-        self._silent, self._problem = 0.0, ""
+        self._silent, self._beating, self._problem = 0.0, False, ""
         self._pipe = Pipe(own_end, FromDispatcher, self._receive, self._lost)
         self._pipe.send(Start(self._settings, os.getpid()))
 
     def _receive(self, message: FromDispatcher) -> None:
-        self._silent = 0.0
+        self._silent, self._beating = 0.0, True
         if isinstance(message, Leading):
             self.holder, self._window = message.holder, message.window
             if message.leading != self.leading:
