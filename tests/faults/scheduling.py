@@ -133,7 +133,7 @@ async def cluster(folder: Path, nodes: int = 2, *, tls: bool = False, queues: bo
             path=folder / "kubeconfig",
         ) as sandbox,
         LyingProxy(sandbox.url, sandbox.authority, tls=tls) as proxy,
-        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+        Client.from_kubeconfig(sandbox.kubeconfig, timeout=60.0) as client,
     ):
         yield Cluster(sandbox, proxy, client, folder)
 
@@ -155,7 +155,8 @@ async def launched(options: Options) -> AsyncIterator[Scheduler]:
         assert not task.done(), task
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        _, left = await asyncio.wait([task], timeout=waiting.budget())
+        assert not left, "the scheduler does not end"
 
 
 @contextlib.asynccontextmanager

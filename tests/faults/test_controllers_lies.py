@@ -120,9 +120,10 @@ async def lie_and_recover(tmp_path: Path, make: Make, lie: str, requests: set[Re
             await provoking.round()
             return not c.proxy.lies_left()
 
-        await until(
-            all_sent, lambda: f"{lie}: not made: {requests - {request for request, _ in c.proxy.lied}}", 90, PAUSE
-        )
+        def left() -> str:
+            return f"{lie}: not made: {requests - {request for request, _ in c.proxy.lied}}"
+
+        await until(all_sent, left, 240, PAUSE)
         c.proxy.be_honest()
         await provoking.all_done()
 

@@ -118,7 +118,7 @@ async def lie_and_recover(tmp_path: Path, lie: str) -> None:
                 return not c.proxy.lies_left()
 
             try:
-                await until(all_sent, "", 60)
+                await until(all_sent, "", 240)
             except AssertionError:
                 left = REQUESTS - {request for request, _ in c.proxy.lied}
                 raise AssertionError(f"not provoked: {left}") from None

@@ -151,6 +151,21 @@ async def test_a_silent_server_is_unreachable_but_perhaps_reached(api, lean):
     assert caught.value.sent is True
 
 
+async def test_a_cancellation_at_the_time_limit_ends_the_task(api, lean):
+    async def silence(request):
+        await asyncio.sleep(5)
+
+    api.fault("GET ", silence)
+    async with Client(Credentials(server=api.url), timeout=0.5, lean=lean) as client:
+        task = asyncio.create_task(client.get(PODS, "a", "default"))
+        while not api.log:
+            await asyncio.sleep(0.01)
+        time.sleep(0.6)  # the cancellation and the time limit are then due in one turn of the event loop
+        asyncio.get_running_loop().call_soon(task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
 async def test_qps_and_burst_limit_the_rate(api):
     api.put("pods", pod("a"))
     async with Client(Credentials(server=api.url), qps=50, burst=5) as client:

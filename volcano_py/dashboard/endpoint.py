@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ SERVICE = "/api/v1/namespaces/volcano-system/services/volcano-scheduler-service:
 """Where the chart has the scheduler's metrics."""
 PAUSE = 5.0
 """Seconds between two samples, however many viewers there are."""
-_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
+_TIMEOUT = 5.0
+"""Seconds for one response."""
 
 
 class Endpoint:
@@ -55,7 +57,11 @@ class Endpoint:
     async def _text(self) -> str:
         if not self._address:
             return (await self._client.raw("GET", SERVICE)).decode("utf-8", "replace")
-        async with aiohttp.ClientSession(timeout=_TIMEOUT) as session, session.get(self._address) as answer:
+        async with (
+            asyncio.timeout(_TIMEOUT),
+            aiohttp.ClientSession() as session,
+            session.get(self._address) as answer,
+        ):
             if answer.status != 200:
                 raise MetricsError(f"it answered HTTP {answer.status}")
             return await answer.text()

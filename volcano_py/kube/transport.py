@@ -92,14 +92,18 @@ class Transport:
 
     async def _through_aiohttp(self, request: Request) -> Answer:
         try:
-            async with self._session().request(
-                request.method,
-                self._url(request.path, request.params),
-                data=request.body,
-                headers=request.headers,
-                timeout=aiohttp.ClientTimeout(total=request.seconds, sock_connect=10),
-                **self._tls(),
-            ) as response:
+            # aiohttp's own limit for a request loses a cancellation that comes at the same time.
+            async with (
+                asyncio.timeout(request.seconds),
+                self._session().request(
+                    request.method,
+                    self._url(request.path, request.params),
+                    data=request.body,
+                    headers=request.headers,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                    **self._tls(),
+                ) as response,
+            ):
                 answer = await response.read()
                 return response.status, retry_after(response.status, response.headers.get("Retry-After")), answer
         except (TimeoutError, aiohttp.ClientError, OSError) as failure:

@@ -5,6 +5,7 @@ Leaf switches that share nodes, directly or indirectly, form a HyperNode of tier
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -100,9 +101,10 @@ async def fetch(source: Source, user: str, password: str) -> list[Mapping[str, A
     url = URL(endpoint(source).rstrip("/") + PATH)
     options: dict[str, Any] = {"ssl": False} if source.config.get("insecureSkipVerify") is True else {}
     headers = {"Authorization": "Basic " + b64encode(f"{user}:{password}".encode()).decode()}
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=None)
     try:
         async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
             aiohttp.ClientSession(headers=headers, timeout=timeout) as session,
             session.get(url, allow_redirects=False, **options) as answer,
         ):
