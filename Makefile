@@ -38,9 +38,11 @@ test: setup $(VENV)/.dashboard ## run the test suite
 	@$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
-	@$(BIN)/python -m pytest -rs -m slow --ignore=tests/reference
-	@# alone: what hypothesis draws depends on which modules are loaded; -s: it prints what it has covered
-	@$(BIN)/python -m pytest -s -m slow tests/reference
+	@# beside the other suites, which wait more than they compute; -s: it prints what it has covered
+	@# in a process of its own: what hypothesis draws depends on which modules are loaded
+	@nice -n 10 $(BIN)/python -m pytest -s -m slow tests/reference > $(VENV)/reference.txt 2>&1 & reference=$$!; \
+	  $(BIN)/python -m pytest -rs -m slow --ignore=tests/reference; failed=$$?; \
+	  wait $$reference || failed=1; cat $(VENV)/reference.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
 	@CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -n 2 --dist loadfile tests/acceptance
