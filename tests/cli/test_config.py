@@ -73,4 +73,4 @@ def test_diff(file: Path) -> None:
     )
     found = run("diff", str(file), "-", stdin=GOOD)
     assert found.exit_code == 1
-    assert found.output == "plugin proportion is gone (queues share the cluster by weight)\n"
+    assert found.output == "plugin proportion is removed (queues share the cluster by weight)\n"

@@ -145,10 +145,45 @@ def test_differences_in_words() -> None:
     assert found == [
         "action reclaim runs now (evict pods of queues that hold more than their share)",
         "actions run in another order: enqueue, allocate, backfill → enqueue, backfill, allocate",
-        "plugin proportion is gone (queues share the cluster by weight)",
-        "plugin capacity is new, in tier 2 (queues deserve the amounts of their specs, flat or in a tree)",
-        "plugin nodeorder moves from tier 1 to tier 2: tiers decide about victims and orders one after another",
+        "plugin proportion is removed (queues share the cluster by weight)",
+        "plugin capacity is new, in tiers[1] (queues deserve the amounts of their specs, flat or in a tree)",
+        "plugin nodeorder moves from tiers[0] to tiers[1]: tiers decide about victims and orders one after another",
         "gang: enablePreemptable: true → false",
         "nodeorder: nodeaffinity.weight: 2 → 7",
-        "deviation quiet-events is off now (an Event about a pending job is repeated only when its reason changes)",
+        "deviation quiet-events is off now "
+        "(no longer: an Event about a pending job is repeated only when its reason changes)",
     ]
+
+
+def test_all_errors_are_reported_and_what_is_valid_is_reviewed() -> None:
+    text = """\
+actions: "enqueue, alocate, alocate, preemt, backfill"
+tiers:
+- plugins:
+  - {name: gang, enableJobOrder: "yes"}
+  - {name: predicates, arguments: [1]}
+  - 7
+- plugins: {name: drf}
+- plugins: [{name: binpack, arguments: {binpack.weight: heavy}}]
+configurations: [5]
+"""
+    found = [(f.severity, f.text.partition(":")[0]) for f in findings(text, REGISTRY)]
+    assert found == [
+        ("error", "actions"),
+        ("error", "actions"),
+        ("error", "tiers[0].plugins[0] (gang)"),
+        ("error", "tiers[0].plugins[1] (predicates)"),
+        ("error", "tiers[0].plugins[2]"),
+        ("error", "tiers[1].plugins"),
+        ("error", "configurations[0]"),
+        ("warning", "tiers[2].plugins[0]"),
+    ]
+    with pytest.raises(ConfigurationError, match='Action "alocate"') as raised:
+        load(text, REGISTRY.actions)
+    assert len(raised.value.problems) == 7
+
+
+def test_turning_all_deviations_off_is_one_difference() -> None:
+    both = [load(f"actions: allocate\n{line}", REGISTRY.actions) for line in ("", "deviations: parity")]
+    (there,), (back,) = differences(*both, REGISTRY), differences(*both[::-1], REGISTRY)
+    assert there.startswith("all deviations are off now") and "of the default are on now" in back

@@ -8,7 +8,7 @@ the nearest valid name.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -87,7 +87,13 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ConfigurationError(ValueError):
-    """The document is invalid; the message contains the path and what is valid."""
+    """The document is invalid; the message is the first problem, with the path and what is valid. `problems`: all of
+    them. `usable`: the document without its invalid parts, for a review; None if nothing can be read."""
+
+    def __init__(self, message: str, problems: Sequence[str] = (), usable: Configuration | None = None) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems) or (message,)
+        self.usable = usable
 
 
 def read_yaml(text: str) -> Any:
@@ -113,22 +119,24 @@ def load(text: str, known_actions: Collection[str], absent_flags: bool | None = 
         document = {}
     if not isinstance(document, dict):
         raise ConfigurationError("the document must be a map with the keys actions and tiers")
+    problems: list[str] = []
     warnings = [f"{key}: unknown key, ignored" + _nearest(key, _KEYS) for key in document if key not in _KEYS]
-    actions = _actions(document.get("actions", ""), known_actions)
+    actions = _actions(document.get("actions", ""), known_actions, problems)
     tiers = tuple(
-        _tier(tier, f"tiers[{i}]", absent_flags, warnings)
-        for i, tier in enumerate(_list(document.get("tiers"), "tiers"))
+        _tier(tier, f"tiers[{i}]", absent_flags, warnings, problems)
+        for i, tier in enumerate(_list(document.get("tiers"), "tiers", problems))
     )
     on, wrong = deviations.read(document.get("deviations"))
     arguments: dict[str, dict[str, Any]] = {}
-    for i, entry in enumerate(_list(document.get("configurations"), "configurations")):
+    for i, entry in enumerate(_list(document.get("configurations"), "configurations", problems)):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise ConfigurationError(f"configurations[{i}]: must be a map with a name and arguments")
+            problems.append(f"configurations[{i}]: must be a map with a name and arguments")
+            continue
         arguments.setdefault(entry["name"], entry.get("arguments") or {})
         if entry["name"] not in known_actions:
             warnings.append(f"configurations[{i}]: no action {entry['name']}" + _nearest(entry["name"], known_actions))
     metrics = document.get("metrics") or {}
-    return Configuration(
+    configuration = Configuration(
         actions=actions,
         tiers=tiers,
         action_arguments=arguments,
@@ -136,6 +144,9 @@ def load(text: str, known_actions: Collection[str], absent_flags: bool | None = 
         deviations=on,
         warnings=(*warnings, *wrong),
     )
+    if problems:
+        raise ConfigurationError(problems[0], problems, configuration)
+    return configuration
 
 
 def unknown_plugins(configuration: Configuration, known: Collection[str]) -> list[str]:
@@ -150,24 +161,28 @@ def unknown_plugins(configuration: Configuration, known: Collection[str]) -> lis
     return warnings
 
 
-def _actions(value: Any, known: Collection[str]) -> tuple[str, ...]:
+def _actions(value: Any, known: Collection[str], problems: list[str]) -> tuple[str, ...]:
     if not isinstance(value, str):
-        raise ConfigurationError(f'actions: must be text such as "enqueue, allocate, backfill", found {value!r}')
+        problems.append(f'actions: must be text such as "enqueue, allocate, backfill", found {value!r}')
+        return ()
     found = tuple(name.strip() for name in value.split(","))
-    for name in found:
-        if name not in known:
-            raise ConfigurationError(f'actions: failed to find Action "{name}"{_nearest(name, known)}')
-    return found
+    unknown = dict.fromkeys(name for name in found if name not in known)
+    problems += [f'actions: failed to find Action "{name}"{_nearest(name, known)}' for name in unknown]
+    return tuple(name for name in found if name in known)
 
 
-def _tier(tier: Any, place: str, absent_flags: bool | None, warnings: list[str]) -> tuple[PluginOption, ...]:
+def _tier(
+    tier: Any, place: str, absent_flags: bool | None, warnings: list[str], problems: list[str]
+) -> tuple[PluginOption, ...]:
     if not isinstance(tier, dict):
-        raise ConfigurationError(f"{place}: must be a map with the key plugins")
+        problems.append(f"{place}: must be a map with the key plugins")
+        return ()
     options = []
-    for i, plugin in enumerate(_list(tier.get("plugins"), f"{place}.plugins")):
+    for i, plugin in enumerate(_list(tier.get("plugins"), f"{place}.plugins", problems)):
         where = f"{place}.plugins[{i}]"
         if not isinstance(plugin, dict) or not isinstance(plugin.get("name"), str):
-            raise ConfigurationError(f"{where}: must be a map with a name")
+            problems.append(f"{where}: must be a map with a name")
+            continue
         name = plugin["name"]
         enabled = set()
         for flag, default in FLAGS.items():
@@ -175,31 +190,33 @@ def _tier(tier: Any, place: str, absent_flags: bool | None, warnings: list[str])
             if value is None:
                 value = default if absent_flags is None else absent_flags
             elif not isinstance(value, bool):
-                raise ConfigurationError(f"{where} ({name}): {flag} is {value!r}, it must be true or false")
-            if value:
+                problems.append(f"{where} ({name}): {flag} is {value!r}, it must be true or false")
+            if value is True:
                 enabled.add(flag)
         for key in plugin:
             if key not in FLAGS and key not in ("name", "arguments"):
                 warnings.append(f"{where} ({name}): {key}: unknown key, ignored" + _nearest(key, FLAGS))
         arguments = plugin.get("arguments") or {}
         if not isinstance(arguments, dict):
-            raise ConfigurationError(f"{where} ({name}): arguments must be a map, found {arguments!r}")
+            problems.append(f"{where} ({name}): arguments must be a map, found {arguments!r}")
+            arguments = {}
         options.append(PluginOption(name, frozenset(enabled), {str(k): v for k, v in arguments.items()}))
     names = {o.name for o in options}
     checked = absent_flags is None  # Volcano's loader checks; tiers that bypass it are not checked
     if checked and "proportion" in names and any(o.name == "drf" and "enableHierarchy" in o.enabled for o in options):
-        raise ConfigurationError(
+        problems.append(
             f"{place}: proportion and drf with hierarchy enabled conflicts; "
             "remove proportion from this tier or set enableHierarchy: false on drf"
         )
     return tuple(options)
 
 
-def _list(value: Any, place: str) -> list[Any]:
+def _list(value: Any, place: str, problems: list[str]) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise ConfigurationError(f"{place}: must be a list, found {value!r}")
+        problems.append(f"{place}: must be a list, found {value!r}")
+        return []
     return value
 
 

@@ -8,6 +8,7 @@ from inspect import getmodule
 from typing import Any
 
 from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.review.effective import settings
 
@@ -32,13 +33,13 @@ def _actions(old: Configuration, new: Configuration, registry: Registry) -> Iter
 def _plugins(old: Configuration, new: Configuration, registry: Registry) -> Iterator[str]:
     before, after = _places(old), _places(new)
     for name in sorted(before.keys() - after.keys()):
-        yield f"plugin {name} is gone ({_about(registry.plugins.get(name), name)})"
+        yield f"plugin {name} is removed ({_about(registry.plugins.get(name), name)})"
     for name in sorted(after.keys() - before.keys()):
-        yield f"plugin {name} is new, in tier {after[name][0] + 1} ({_about(registry.plugins.get(name), name)})"
+        yield f"plugin {name} is new, in tiers[{after[name][0]}] ({_about(registry.plugins.get(name), name)})"
     both = sorted(before.keys() & after.keys())
     for name in both:
         if before[name][0] != after[name][0]:
-            text = f"plugin {name} moves from tier {before[name][0] + 1} to tier {after[name][0] + 1}"
+            text = f"plugin {name} moves from tiers[{before[name][0]}] to tiers[{after[name][0]}]"
             yield f"{text}: tiers decide about victims and orders one after another"
     order_before = [n for n in before if n in both]
     order_after = [n for n in after if n in both]
@@ -75,11 +76,17 @@ def _values(old: Configuration, new: Configuration, registry: Registry, prefix: 
 
 
 def _deviations(old: Configuration, new: Configuration) -> Iterator[str]:
-    for field in fields(old.deviations):
-        on = getattr(new.deviations, field.name)
-        if getattr(old.deviations, field.name) != on:
-            key = field.name.replace("_", "-")
-            yield f"deviation {key} is {'on' if on else 'off'} now ({field.metadata['description']})"
+    changed = [f for f in fields(old.deviations) if getattr(old.deviations, f.name) != getattr(new.deviations, f.name)]
+    if len(changed) > 1 and new.deviations == PARITY:
+        yield f"all deviations are off now ({len(changed)} of them were on): decisions are those of Volcano"
+        return
+    if len(changed) > 1 and old.deviations == PARITY and new.deviations == DEFAULT:
+        yield f"the {len(changed)} deviations of the default are on now: decisions differ where Volcano has a fault"
+        return
+    for field in changed:
+        key = field.name.replace("_", "-")
+        state, effect = ("on", "now") if getattr(new.deviations, field.name) else ("off", "no longer")
+        yield f"deviation {key} is {state} now ({effect}: {field.metadata['description']})"
 
 
 def _about(made_by: Callable[[Mapping[str, Any]], Any] | None, name: str) -> str:

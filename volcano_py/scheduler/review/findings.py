@@ -11,6 +11,8 @@ from volcano_py.scheduler.framework.registry import Registry
 
 Severity = Literal["error", "warning", "hint"]
 
+_ORDER = ("error", "warning", "hint")
+
 QUEUE_PLUGINS = ("proportion", "capacity")
 SCORING = ("nodeorder", "binpack", "resource-strategy-fit", "usage", "network-topology-aware", "task-topology")
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
@@ -26,16 +28,23 @@ class Finding(NamedTuple):
 
 def findings(text: str, registry: Registry) -> list[Finding]:
     """All findings about Volcano's configuration, errors first."""
+    found: list[Finding] = []
     try:
         configuration = load(text, registry.actions)
     except ConfigurationError as error:
-        return [Finding("error", str(error))]
+        found = [Finding("error", problem) for problem in error.problems]
+        if error.usable is None:
+            return found
+        configuration = error.usable
     except RecursionError:
         return [Finding("error", "it is nested too deep; use fewer levels")]
-    found = [Finding("warning", warning) for warning in configuration.warnings]
+    found += [Finding("warning", warning) for warning in configuration.warnings]
     found += [Finding("warning", warning) for warning in unknown_plugins(configuration, registry.plugins)]
     found += _arguments(configuration, registry)
-    return found + [Finding("hint", hint) for hint in _hints(configuration)]
+    if not any(finding.severity == "error" for finding in found):
+        # with invalid parts left out, hints would report what is missing because of them
+        found += [Finding("hint", hint) for hint in _hints(configuration)]
+    return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
 def _arguments(configuration: Configuration, registry: Registry) -> list[Finding]:
