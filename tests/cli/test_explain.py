@@ -13,7 +13,8 @@ from rich.console import Console
 from tests.cli.conftest import Vcctl
 from tests.e2e.cluster import bound, cluster, job, until
 from volcano_py.api.kinds import JOB, PODGROUP, ROLE, ROLEBINDING
-from volcano_py.cli.explain_answer import Answer, answer
+from volcano_py.api.meta import OwnerReference
+from volcano_py.cli.explain_answer import Answer, Blocker, answer
 from volcano_py.cli.explain_facts import Facts
 from volcano_py.cli.explain_print import show
 from volcano_py.kube.client import Client
@@ -77,8 +78,52 @@ def test_without_unblock_nothing_is_tried() -> None:
 
 def test_the_jobs_of_a_queue_are_explained() -> None:
     found = answer(facts("queue", "default", status={"state": "Open"}), "volcano", True)
-    assert found.verdict == "Queue default is Open: 1 jobs run, 1 wait."
+    assert found.verdict == "Queue default is Open: 1 job runs, 1 waits."
     assert [(b.job, b.code) for b in found.blockers] == [("default/g", "NodeResources")]
+
+
+def test_a_job_that_is_not_admitted_waits_in_its_queue_under_the_name_of_its_job() -> None:
+    waiting = {
+        **SCENARIO,
+        "jobs": {**SCENARIO["jobs"], "new-1": {"phase": "Pending", "min": 9, "minResources": {"cpu": 9}}},
+    }
+    given = facts("queue", "default", waiting, status={"state": "Open"})
+    for group in given.snapshot.of("PodGroup"):
+        if group.metadata.name == "new-1":
+            group.metadata.owner_references = [OwnerReference(kind="Job", name="new", uid="1", api_version="")]
+    found = answer(given, "volcano", False)
+    assert found.verdict == "Queue default is Open: 1 job runs, 2 wait."
+    assert [b.job for b in found.blockers] == ["default/g", "default/new"]
+
+
+def test_if_no_change_helps_the_remedies_are_listed() -> None:
+    found = Answer("job a/b", "pending", "It waits.", [Blocker("ClaimProblem", "No claim.", {}, "Create it.")])
+    assert "Create it." not in printed(found, 80), "nothing was tried"
+    found.searched = True
+    assert "No change that was tried" in printed(found, 80) and "Create it." in printed(found, 80)
+
+
+def test_a_completed_job_has_no_blocker_and_no_note_about_the_scheduler() -> None:
+    given = facts("job", "g", status={"state": {"phase": "Completed"}})
+    given.unknown_scheduler = "no Lease"
+    found = answer(given, "volcano", True)
+    assert (found.state, found.blockers, found.notes) == ("completed", [], [])
+    assert answer(facts("podgroup", "g"), "volcano", False).notes == []
+    given = facts("podgroup", "g")
+    given.unknown_scheduler = "no Lease"
+    assert answer(given, "volcano", False).notes == ["no Lease"]
+
+
+def test_the_timeline_does_not_repeat_a_condition_as_an_event() -> None:
+    given = facts("podgroup", "g")
+    stamp = "2026-01-01T00:00:05Z"
+    given.events = [
+        {"reason": "Unschedulable", "message": "no node (NodeResources: too little)", "lastTimestamp": stamp},
+        {"reason": "Waiting", "message": "no node", "lastTimestamp": "2026-01-01T00:00:05.123456Z"},
+        {"reason": "Waiting", "message": "no node", "lastTimestamp": "2026-01-01T00:00:09Z"},
+    ]
+    texts = [m.what for m in answer(given, "volcano", False).timeline]
+    assert texts[1:] == ["Unschedulable: no node (NodeResources: too little)", "Waiting: no node"]
 
 
 def test_a_scheduler_that_is_down_is_the_first_blocker_and_the_rest_is_answered() -> None:

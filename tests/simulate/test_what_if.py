@@ -170,7 +170,7 @@ def test_the_command_prints_what_would_be_different(tmp_path: Path) -> None:
     found = {d["job"]: d["change"] for d in json.loads(out)["differences"]}
     assert code == 0 and [change for name, change in found.items() if "new" in name] == ["starts"]
     code, out, _ = simulate("--from", str(file), "--add-nodes", node, "--job", str(job))
-    assert code == 0 and "starts" in out and "cycle 1" in out and "+1 jobs start" in out
+    assert code == 0 and "starts" in out and "cycle 1" in out and "started jobs 0 → 1, evicted pods 0 → 0" in out
     code, out, _ = simulate("--from", str(file))
     assert code == 0 and out == "No difference in 3 cycles.\n"
 

@@ -10,6 +10,11 @@ from typing import Any, NamedTuple
 import click
 
 from volcano_py.api.meta import parse_time
+from volcano_py.cli.wrapping import columns_of, wrapped
+
+NAMESPACE = "Namespace"
+_GAP = 2
+"""Spaces between columns on a terminal that is too narrow for the usual ones."""
 
 _COLOURS = {
     "Running": "green",
@@ -25,34 +30,84 @@ _COLOURS = {
 
 
 class Table(NamedTuple):
-    """A table as data; `rows` are in the order of their objects."""
+    """A table as data; `rows` are in the order of their objects. `optional`: columns that a narrow terminal leaves
+    out, the least important first."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[object]]
     widths: Sequence[int]
+    optional: Sequence[str] = ()
 
     def show(self) -> None:
-        """Print it."""
+        """Print it. On a terminal, columns move together and optional columns are left out until the rows fit."""
+        columns = columns_of(sys.stdout)
+        whole = self if columns is None else self.narrowed(columns)
+        table, left_out = whole, list[str]()
+        for name in self.optional:
+            if columns is None or table.width <= columns:
+                break
+            if name != NAMESPACE or len({row[table.header.index(name)] for row in table.rows}) == 1:
+                table = table._without(name)
+                left_out += [name] if name else []
+        if columns is not None and table.width > columns:
+            table, left_out = whole, []  # it wraps anyway
+        table.print_lines()
+        if left_out:
+            note = f"Columns left out to fit the terminal: {', '.join(left_out)}. In a pipe or a file none is left out."
+            click.echo(click.style(wrapped(note, sys.stderr), dim=True), err=True)
+
+    def print_lines(self) -> None:
+        """Print all columns."""
         click.echo(line(self.header, self.widths))
         for row in self.rows:
             click.echo(line(row, self.widths))
 
+    @property
+    def width(self) -> int:
+        """Characters of the longest row."""
+        return sum(self.widths[:-1]) + self._content()[-1]
 
-def fitted(header: Sequence[str], rows: Sequence[Sequence[object]], extra: int = 4) -> Table:
+    def narrowed(self, columns: int) -> Table:
+        """The same columns for a terminal: aligned, and closer together if the rows do not fit otherwise."""
+        content = self._content()
+        aligned = self._replace(widths=[max(width, n + 1) for width, n in zip(self.widths, content, strict=True)])
+        return aligned if aligned.width <= columns else self._replace(widths=[n + _GAP for n in content])
+
+    def _content(self) -> list[int]:
+        return [widest(name, [str(row[i]) for row in self.rows], 0) for i, name in enumerate(self.header)]
+
+    def _without(self, name: str) -> Table:
+        kept = [i for i, column in enumerate(self.header) if column != name]
+        return self._replace(
+            header=[self.header[i] for i in kept],
+            rows=[[row[i] for i in kept] for row in self.rows],
+            widths=[self.widths[i] for i in kept],
+        )
+
+
+def fitted(
+    header: Sequence[str], rows: Sequence[Sequence[object]], extra: int = 4, optional: Sequence[str] = ()
+) -> Table:
     """A table whose columns are `extra` characters wider than their longest entry."""
     widths = [widest(name, [str(row[i]) for row in rows], extra) for i, name in enumerate(header)]
-    return Table(header, rows, widths)
+    return Table(header, rows, widths, optional)
 
 
 def line(values: Sequence[object], widths: Sequence[int]) -> str:
-    """One row; an entry that is wider than its column shifts the rest to the right, as in Volcano."""
-    return "".join(_cell(str(value), width) for value, width in zip(values, widths, strict=True))
+    """One row; an entry that is wider than its column shifts the rest to the right, as in Volcano. There is always a
+    space between two entries, and on a terminal none at the end, which would wrap."""
+    last = len(widths) - 1
+    cells = [
+        _cell(text, width if i == last else max(width, len(text) + 1))
+        for i, (text, width) in enumerate(zip(map(str, values), widths, strict=True))
+    ]
+    return "".join(cells).rstrip() if sys.stdout.isatty() else "".join(cells)
 
 
 def _cell(text: str, width: int) -> str:
-    padded = text.ljust(width)
     colour = _COLOURS.get(text)
-    return click.style(padded, fg=colour) if colour and sys.stdout.isatty() else padded
+    shown = click.style(text, fg=colour) if colour and sys.stdout.isatty() else text
+    return shown + " " * (width - len(text))
 
 
 def widest(header: str, values: Sequence[str], extra: int) -> int:

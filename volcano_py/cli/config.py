@@ -12,6 +12,7 @@ import click
 import yaml
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.wrapping import wrapped
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.registry import Registry
@@ -37,7 +38,7 @@ def _plugins_dir() -> Callable[..., Any]:
 )
 @_plugins_dir()
 def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
-    """Report problems of a scheduler configuration before a scheduler loads it.
+    """Report problems of a configuration before a scheduler loads it.
 
     FILE is Volcano's configuration, a ConfigMap with it, or a KubeSchedulerConfiguration; - is standard input. Exits
     with 1 if the scheduler would reject it.
@@ -56,7 +57,8 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
         click.echo(json.dumps([finding._asdict() for finding in found], indent=2))
     else:
         for finding in found:
-            click.echo(click.style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity]) + finding.text)
+            label = click.style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity])
+            click.echo(label + wrapped(finding.text, sys.stdout, 9, 9))
         if not found:
             click.echo("no problems found")
     raise SystemExit(1 if any(strict or finding.severity == "error" for finding in found) else 0)
@@ -70,7 +72,7 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
 )
 @_plugins_dir()
 def show(file: str, everything: bool, output: str, plugins_dir: str) -> None:
-    """Print the values that a scheduler configuration activates; values that it sets are marked.
+    """Print the values that a configuration activates. Values that it sets are marked.
 
     FILE is Volcano's configuration or a ConfigMap with it; - is standard input. The default is the built-in one.
     """
@@ -105,7 +107,7 @@ def diff(old: str, new: str, plugins_dir: str) -> None:
     registry = _registry(plugins_dir)
     found = differences(_configuration(old, registry), _configuration(new, registry), registry)
     for text in found or ["no differences"]:
-        click.echo(text)
+        click.echo(wrapped(text, sys.stdout, 2))
     raise SystemExit(1 if found else 0)
 
 

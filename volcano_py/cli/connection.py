@@ -6,12 +6,14 @@ Volcano's tools print `Failed to <command>: <error>` and end with status 255.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from volcano_py.cli.errors import describe_os_error
+from volcano_py.cli.wrapping import wrapped
 from volcano_py.kube.errors import ApiError, KubeError, Unauthorized, Unreachable
 
 if TYPE_CHECKING:
@@ -53,5 +55,6 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
 
 def exit_failed(what: str, error: str) -> NoReturn:
     """Report that a command failed, as Volcano's tools do, and exit. `what` is empty for tools without subcommands."""
-    click.echo(f"Failed to {what}: {error}" if what else f"Failed to: {error}")
+    text = f"Failed to {what}: {error}" if what else f"Failed to: {error}"
+    click.echo(wrapped(text, sys.stdout))
     raise SystemExit(FAILED)

@@ -9,13 +9,17 @@ from typing import Any, NoReturn
 
 import click
 
+from volcano_py.cli.wrapping import wrapped
+
 USAGE = 2
 """Exit code of an error on the command line."""
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print `error: message` and exit."""
-    click.echo(click.style("error: ", fg="red") + message, err=True)
+    prefix = "error: "
+    text = wrapped(message, sys.stderr, len(prefix), len(prefix))
+    click.echo(click.style(prefix, fg="red") + text, err=True)
     raise SystemExit(code)
 
 

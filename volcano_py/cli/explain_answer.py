@@ -6,8 +6,9 @@ import msgspec
 
 from volcano_py.api import batch, core, names
 from volcano_py.api.codec import to_manifest
-from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.kinds import JOB, PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
+from volcano_py.cli.wrapping import counted
 from volcano_py.scheduler.explain.table import (
     JOB_SUSPENDED,
     POD_GROUP_MISSING,
@@ -21,6 +22,7 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.explained import explained
@@ -32,6 +34,7 @@ from volcano_py.simulate.unblock.trials import Trials
 _NEEDED = ("Node", "Pod", "PodGroup", f"PodGroup.{PODGROUP.group}", "Queue")
 """Kinds that a simulated cycle needs completely."""
 _SUSPENDED = (batch.ABORTED, batch.ABORTING, batch.TERMINATED, batch.TERMINATING, batch.FAILED, batch.COMPLETED)
+_SECONDS = len("2006-01-02T15:04:05")
 _MOST_JOBS = 20
 """Maximum number of jobs of a queue that are explained."""
 
@@ -69,6 +72,8 @@ class Answer(msgspec.Struct):
     blockers: list[Blocker] = []
     timeline: list[Moment] = []
     unblock: list[Help] = []
+    searched: bool = False
+    """Whether changes were tried; if none worked, `unblock` is empty."""
     notes: list[str] = []
     """Facts that could not be read, and steps that failed."""
 
@@ -82,6 +87,8 @@ def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
             found.verdict = f"{sentence_of(facts.scheduler)} {found.verdict}"
     found.timeline = timeline(facts)
     found.notes += facts.notes
+    if facts.unknown_scheduler and found.state not in ("running", "completed", "deleting"):
+        found.notes.append(facts.unknown_scheduler)
     if _lacks(facts):
         found.notes.append("too little can be read to simulate a cycle; the answer is what the scheduler has reported")
     return found
@@ -95,6 +102,9 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     if facts.kind == "pod" and (node := (facts.subject.get("spec") or {}).get("nodeName")):
         phase = (facts.subject.get("status") or {}).get("phase") or "Pending"
         return Answer(subject, "running", f"Pod {facts.key} is bound to node {node}; its phase is {phase}.")
+    phase = str(((facts.subject.get("status") or {}).get("state") or {}).get("phase", ""))
+    if facts.kind == "job" and phase == batch.COMPLETED:
+        return Answer(subject, "completed", f"Job {facts.key} is Completed: all of its work is done.")
     early = _without_cycle(facts, scheduler)
     counts = facts.subject.get("status") or {}
     if early is not None and counts.get("running") and not counts.get("pending"):
@@ -136,6 +146,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         _named(found.verdict, uid, facts),
         [_blocker(cause) for cause in found.blockers],
         unblock=[Help(s.kind, s.text) for s in helps],
+        searched=unblock,
     )
 
 
@@ -208,9 +219,11 @@ def _of_queue(facts: Facts) -> Answer:
     queue = cluster.queues.get(facts.name)
     state = (facts.subject.get("status") or {}).get("state") or "not opened yet"
     jobs = [j for j in cluster.jobs.values() if j.queue == facts.name]
-    waiting = sorted((j for j in jobs if j.counts[st.PENDING]), key=lambda j: (j.created, j.uid))
+    waiting = [j for j in jobs if j.counts[st.PENDING] or _is_without_pods(j)]
+    waiting.sort(key=lambda j: (j.created, j.uid))
     running = sum(1 for j in jobs if j.counts[st.RUNNING] + j.counts[st.BOUND])
-    verdict = f"Queue {facts.name} is {state}: {running} jobs run, {len(waiting)} wait."
+    runs, waits = "runs" if running == 1 else "run", "waits" if len(waiting) == 1 else "wait"
+    verdict = f"Queue {facts.name} is {state}: {counted(running, 'job')} {runs}, {len(waiting)} {waits}."
     found = Answer(f"queue {facts.name}", str(state).lower(), verdict)
     if queue is None or _lacks(facts):
         return found
@@ -218,10 +231,24 @@ def _of_queue(facts: Facts) -> Answer:
     for job in waiting[:_MOST_JOBS]:
         causes = explained(trials, job.uid).blockers
         if causes:
-            found.blockers.append(_blocker(causes[0], job.uid))
+            found.blockers.append(_blocker(causes[0], _title(job)))
     if len(waiting) > _MOST_JOBS:
-        found.notes.append(f"{len(waiting) - _MOST_JOBS} more jobs wait; explain them one by one")
+        found.notes.append(f"{len(waiting) - _MOST_JOBS} more wait; explain them one by one")
     return found
+
+
+def _is_without_pods(job: Job) -> bool:
+    """Whether a job waits for admission, before its controller creates pods."""
+    return not job.tasks and job.pod_group is not None and job.pod_group.status.phase in ("", "Pending")
+
+
+def _title(job: Job) -> str:
+    """`namespace/job` of the Job that owns a PodGroup, or the PodGroup's own name."""
+    metadata = job.pod_group.metadata if job.pod_group is not None else None
+    for owner in (metadata.owner_references or ()) if metadata is not None else ():
+        if owner.kind == JOB.kind and metadata is not None and metadata.name == f"{owner.name}-{owner.uid}":
+            return f"{metadata.namespace}/{owner.name}"
+    return job.uid
 
 
 def _pending(subject: str, cause: Cause) -> Answer:
@@ -247,5 +274,14 @@ def timeline(facts: Facts) -> list[Moment]:
         times = f" ({count} times)" if count > 1 else ""
         stamp = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or ""
         found.append(Moment(str(stamp), f"{event.get('reason', '')}{times}: {event.get('message', '')}"))
-    unique = {(m.time, m.what): m for m in found if m.time}
-    return sorted(unique.values(), key=lambda m: m.time)
+    unique = {(m.time[:_SECONDS], m.what): m for m in found if m.time}
+    moments = sorted(unique.values(), key=lambda m: m.time)
+    return [m for m in moments if not any(_repeats(m, other) for other in moments)]
+
+
+def _repeats(moment: Moment, other: Moment) -> bool:
+    """Whether another moment of the same second contains this one: an Event repeats the message of its condition."""
+    text = moment.what.partition(": ")[2]
+    if not text or other is moment or moment.time[:_SECONDS] != other.time[:_SECONDS]:
+        return False
+    return len(text) < len(other.what.partition(": ")[2]) and text in other.what

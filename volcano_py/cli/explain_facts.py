@@ -48,6 +48,8 @@ class Facts:
     events: list[Manifest] = field(default_factory=list)
     scheduler: Cause | None = None
     """Why no scheduler is active, or None."""
+    unknown_scheduler: str = ""
+    """Why it is unknown whether a scheduler is active; matters only for objects that wait."""
     notes: list[str] = field(default_factory=list)
     """Reads that failed."""
 
@@ -132,16 +134,16 @@ async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Ca
     try:
         body = await client.raw("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
     except NotFound:
-        facts.notes.append(
-            f"Lease {lease} does not exist: the scheduler runs without leader election, with another Lease (see "
-            "--lease), or not at all"
+        facts.unknown_scheduler = (
+            f"Lease {lease} does not exist, so this command cannot check that a scheduler runs; if it uses another "
+            "Lease, set --lease"
         )
         return None
     except Forbidden:
-        facts.notes.append(f"no permission to read Lease {lease}; the state of the scheduler is unknown")
+        facts.unknown_scheduler = f"no permission to read Lease {lease}; the state of the scheduler is unknown"
         return None
     except ApiError as error:
-        facts.notes.append(f"Lease {lease}: {error}; the state of the scheduler is unknown")
+        facts.unknown_scheduler = f"Lease {lease}: {error}; the state of the scheduler is unknown"
         return None
     return lease_cause(lease, (msgspec.json.decode(body) or {}).get("spec") or {}, now)
 

@@ -26,6 +26,14 @@ def show(answer: Answer, console: Console) -> None:
         for help_ in answer.unblock:
             table.add_row("•", help_.text)
         _section(console, "What would unblock it (each was tried in a simulated cycle)", table)
+    elif answer.searched and answer.blockers:
+        console.print()
+        console.print(Text("What would unblock it", style="bold underline"))
+        console.print("No change that was tried in a simulated cycle lets it start. Remedies of the blockers:")
+        table = _table("#", "REMEDY")
+        for number, b in enumerate(answer.blockers, 1):
+            table.add_row(str(number), b.remedy)
+        console.print(table)
     if answer.timeline:
         table = _table("TIME", "WHAT")
         for moment in answer.timeline[-_MOST_MOMENTS:]:

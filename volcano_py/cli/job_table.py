@@ -27,6 +27,7 @@ _HEADER = (
     "RetryCount",
 )
 _WIDTHS = (15, 12, 12, 12, 6, 10, 10, 12, 10, 12, 10)
+_OPTIONAL = ("JobType", "RetryCount", "Unknown", "Creation", "Replicas", "Failed", "Succeeded")
 _WIDE = ("Queue", "Scheduler", "PriorityClass", "Age")
 
 
@@ -62,7 +63,7 @@ def job_table(jobs: list[Manifest], namespaces: bool, wide: bool = False) -> Tab
         widths[-1] += 3
         widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(_WIDE)]
         rows = [[*row, *cells] for row, cells in zip(rows, more, strict=True)]
-    return Table(header, rows, widths)
+    return Table(header, rows, widths, () if wide else _OPTIONAL)
 
 
 def job_row(j: Manifest) -> list[object]:

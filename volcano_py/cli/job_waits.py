@@ -80,10 +80,17 @@ def of_job(job: Manifest, reason: str, target: str, named: str, from_aborted: bo
 
 
 def why_pending(groups: list[Manifest]) -> str:
-    """The latest reason that the scheduler reports for a pending PodGroup."""
+    """Why a PodGroup waits: its condition Waiting, or what Volcano's scheduler reports for one that does not run."""
     for group in groups:
-        for condition in reversed((group.get("status") or {}).get("conditions") or ()):
-            if condition.get("type") == "Unschedulable" and condition.get("status") == "True":
+        status = group.get("status") or {}
+        conditions = [c for c in status.get("conditions") or () if c.get("status") == "True"]
+        for condition in conditions:
+            if condition.get("type") == "Waiting":
+                return _shortened(condition.get("message")).rstrip(".")
+        if status.get("phase") in ("Running", "Completed"):
+            continue  # Volcano keeps the condition Unschedulable of an earlier cycle
+        for condition in reversed(conditions):
+            if condition.get("type") == "Unschedulable":
                 return _shortened(condition.get("message"))
     return ""
 

@@ -14,7 +14,7 @@ import click
 
 from volcano_py.api.kinds import ResourceType
 from volcano_py.cli import dry_run as dry_runs
-from volcano_py.cli.columns import Table, fitted
+from volcano_py.cli.columns import NAMESPACE, Table, fitted
 from volcano_py.cli.connection import api_options, call, exit_failed
 from volcano_py.cli.listing import NOTHING, Listing, show, watch_option
 from volcano_py.cli.output import as_table, output_option, print_object, print_objects, whole, yaml_of
@@ -32,7 +32,8 @@ _TABLE_GAP = 4
 class Kind(NamedTuple):
     """How a kind is printed, and which of Volcano's commands it has.
 
-    `cells` and `wide_cells` return the columns of `header` and `wide_header`. `empty_status`: the status that
+    `cells` and `wide_cells` return the columns of `header` and `wide_header`; a narrow terminal leaves out those of
+    `optional`. `empty_status`: the status that
     `describe` prints if there is none. `forgiving`: `create` and `delete` of files exit with 0 although a document
     failed, as in Volcano. `until_done`: waits for the created objects, for at most `timeout` seconds; without it
     `create` has no --wait.
@@ -43,6 +44,7 @@ class Kind(NamedTuple):
     cells: Callable[[Manifest], list[object]]
     wide_header: Sequence[str] = ()
     wide_cells: Callable[[Manifest], list[object]] = lambda _: []
+    optional: Sequence[str] = (NAMESPACE,)
     empty_status: Manifest = {}
     forgiving: bool = False
     until_done: Callable[[Client, list[Manifest], float], Awaitable[None]] | None = None
@@ -56,7 +58,7 @@ class Kind(NamedTuple):
         """The table of objects."""
         header = [*self.header, *(self.wide_header if wide else ())]
         rows = [[*self.cells(o), *(self.wide_cells(o) if wide else ())] for o in objects]
-        return fitted(header, rows, _TABLE_GAP)
+        return fitted(header, rows, _TABLE_GAP, () if wide else self.optional)
 
 
 def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]:
@@ -271,7 +273,9 @@ def add_list(group: click.Group, kind: Kind, all_namespaces: bool = True) -> Non
 def add_describe(group: click.Group, kind: Kind) -> None:
     """`describe [-N NAME]`: one whole object, or all objects of a namespace."""
 
-    @group.command("describe", help=f"Print a whole {kind.rt.kind}, or all {kind.rt.kind}s of the namespace.")
+    of = " of the namespace" if kind.rt.namespaced else ""
+
+    @group.command("describe", help=f"Print a whole {kind.rt.kind}, or all {kind.rt.kind}s{of}.")
     @named(kind)
     @in_namespace(kind)
     @click.option("-o", "--format", "format_", default="yaml", show_default=True, help="Output format: yaml or json.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from volcano_py.api.kinds import ResourceType
 from volcano_py.cli.columns import Table, line
 from volcano_py.cli.follow import Source, following
 from volcano_py.cli.output import as_table, full_name, print_objects, text_of, whole
+from volcano_py.cli.wrapping import columns_of
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -70,7 +72,10 @@ async def _watch(client: Client, listing: Listing, output: str | None) -> None:
         widths: list[int] = []
         if as_table(output):
             table = listing.table(first, beside(), wide)
-            table.show()
+            columns = columns_of(sys.stdout)
+            if columns is not None:
+                table = table.narrowed(columns)
+            table.print_lines()
             widths = list(table.widths)
             shown = {_uid(obj): list(row) for obj, row in zip(first, table.rows, strict=True)}
         else:

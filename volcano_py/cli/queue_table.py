@@ -12,6 +12,7 @@ from volcano_py.cli.listing import Listing
 Manifest = dict[str, Any]
 Counts = dict[str, dict[str, int]]
 
+_OPTIONAL = ("Unknown", "Completed")
 _WIDE = ("Reclaimable", "Priority", "Guarantee", "Deserved", "Capability", "Allocated")
 _PARENT = "Parent"
 HEADER = ("Name", "Weight", "State", _PARENT, "Inqueue", "Pending", "Running", "Unknown", "Completed")
@@ -56,7 +57,7 @@ def queue_table(queues: list[Manifest], counts: Counts, columns: tuple[str, ...]
         widths[-1] = max(widths[-1], len(columns[-1]) + 3)
         widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(_WIDE)]
         rows = [[*row, *cells] for row, cells in zip(rows, more, strict=True)]
-    return Table(header, rows, widths)
+    return Table(header, rows, widths, () if wide else _OPTIONAL)
 
 
 def _cells(q: Manifest, counts: dict[str, int]) -> dict[str, object]:

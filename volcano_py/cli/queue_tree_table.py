@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from volcano_py.cli.bars import measured
-from volcano_py.cli.columns import Table, widest
+from volcano_py.cli.columns import Table, fitted
 from volcano_py.cli.queue_tree import PHASES, Amounts, Branch, amounts, form
 
 Manifest = dict[str, Any]
@@ -35,7 +35,7 @@ def tree_table(trees: list[Branch], resources: tuple[str, ...], total: Amounts, 
             bar = measured(held, inqueue, deserved(b, r), scale[r], width, blocks)
             rows.append([*_about(b, first, further, number == 0), r, bar, *_cells(b, r), *_groups(b, number == 0)])
     header = (*_HEADER, *(f"{phase}Jobs" for phase in PHASES))
-    return Table(header, rows, [widest(name, [str(row[i]) for row in rows], 2) for i, name in enumerate(header)])
+    return fitted(header, rows, 2, (*(f"{phase}Jobs" for phase in reversed(PHASES)), "Weight", "State", "Inqueue", ""))
 
 
 def deserved(b: Branch, resource: str) -> Fraction | None:

@@ -13,6 +13,7 @@ from volcano_py.cli.errors import fail
 from volcano_py.cli.reading import lines
 from volcano_py.cli.simulate_profiles import profiles
 from volcano_py.cli.trace import trace
+from volcano_py.cli.wrapping import wrapped
 from volcano_py.kube.flags import parse_gates
 from volcano_py.scheduler.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
@@ -31,7 +32,7 @@ def simulate() -> None:
 
 
 @simulate.command()
-@click.argument("files", nargs=-1, metavar="FILES|-")
+@click.argument("files", nargs=-1, metavar="[FILES|-]...")
 @click.option(
     "--conf",
     "--config",
@@ -73,9 +74,10 @@ def run(
     feature_gates: str,
     output: str,
 ) -> None:
-    """Run scheduling cycles over manifests (nodes, queues, PodGroups, pods, …) and print the decisions.
+    """Run scheduling cycles over manifests, and print the decisions.
 
-    Between two cycles bound pods start and evicted pods are deleted; nothing else happens.
+    Manifests describe nodes, queues, Jobs, PodGroups, pods and other objects that the scheduler reads. Between two
+    cycles bound pods start and evicted pods are deleted; nothing else happens.
     """
     features = enabled_gates(parse_gates(feature_gates))
     try:
@@ -109,15 +111,19 @@ def run(
         simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry, features=features)
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
+    if not any(manifest["kind"] == "Node" for manifest in manifests):
+        note = "the manifests contain no Node, so no pod is placed; add nodes, or use a snapshot with --from"
+        click.echo(wrapped(f"warning: {note}", sys.stderr, 9), err=True)
     results = [simulation.cycle(chosen) for _ in range(cycles)]
     for warning in (*chosen.warnings, *simulation.warnings):
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(wrapped(f"warning: {warning}", sys.stderr, 9), err=True)
     unknown = (_kind_of(m) for m in manifests if not is_read(m) and (raw or not is_job(m)))
     for kind in dict.fromkeys(unknown):
         hint = "if it creates pods, add the pods to the manifests"
-        click.echo(f"left out: {kind}, the scheduler does not read this kind; {hint}", err=True)
+        text = f"left out: {kind}, the scheduler does not read this kind; {hint}"
+        click.echo(wrapped(text, sys.stderr, 10), err=True)
     for reason in simulation.refused:
-        click.echo(f"invalid: {reason}", err=True)
+        click.echo(wrapped(f"invalid: {reason}", sys.stderr, 9), err=True)
     if output == "json":
         document = {"cycles": [msgspec.to_builtins(r) for r in results]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
@@ -164,7 +170,7 @@ def _table(result: CycleResult, number: int) -> None:
         console.print(f"[bold]Cycle {number}[/bold]")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("POD", "DECISION", "NODE"):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, overflow="fold")
     for pod, node in result.bound.items():
         table.add_row(pod, "[green]bound[/green]", node)
     for pod, node in result.pipelined.items():
@@ -182,7 +188,10 @@ def _table(result: CycleResult, number: int) -> None:
     if result.waiting:
         console.print("\n[bold]Waiting[/bold]")
         for group, reason in result.waiting.items():
-            console.print(f"  {group} ({result.phases.get(group, '-')}): {reason}", soft_wrap=True, highlight=False)
+            stated = next((c for c in result.conditions.get(group, ()) if c["type"] == "Waiting"), None)
+            why = f"{stated['reason']}: {stated['message']}" if stated else reason
+            text = f"  {group} ({result.phases.get(group, '-')}): {why}"
+            click.echo(wrapped(text, sys.stdout, 4))
     for fault in result.faults:
         console.print(f"[red]plugin fault:[/red] {fault}", soft_wrap=True, highlight=False)
     console.print()

@@ -13,6 +13,7 @@ import orjson
 
 from volcano_py.cli.errors import fail
 from volcano_py.cli.reading import lines
+from volcano_py.cli.wrapping import columns_of, wrapped
 from volcano_py.kube.flags import parse_gates
 from volcano_py.scheduler.extensions import ExtensionError, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError as NoYaml
@@ -25,7 +26,7 @@ from volcano_py.simulate.profiles import Scenario, run, run_lines
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="FILES|-")
+@click.argument("files", nargs=-1, metavar="[FILES|-]...")
 @click.option(
     "--config", type=click.Path(path_type=Path), help="Path to a KubeSchedulerConfiguration (default: an empty one)."
 )
@@ -47,7 +48,10 @@ def profiles(
     feature_gates: str,
     output: str,
 ) -> None:
-    """Schedule pod by pod with a KubeSchedulerConfiguration, in virtual time (docs/profiles.md)."""
+    """Schedule pod by pod with a KubeSchedulerConfiguration.
+
+    The time is virtual: no step waits (docs/profiles.md).
+    """
     try:
         registry = profile_plugins(plugins_dir)
         if jsonl:
@@ -137,6 +141,10 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Columns with the width of their longest entry; the last one is free text."""
     lines = [header, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header) - 1)]
+    before = sum(widths) + 2 * len(widths)
+    columns = columns_of(sys.stdout) or 0
+    indent = before if before < columns // 2 else 4
     for line in lines:
         padded = (f"{text:{width}}" for text, width in zip(line, widths, strict=False))
-        click.echo("  ".join((*padded, line[-1])).rstrip())
+        rest = wrapped(line[-1], sys.stdout, indent, before if before < columns else 0)
+        click.echo("  ".join((*padded, rest)).rstrip())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
 import click
 
 from volcano_py.cli.connection import api_options, call
-from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.errors import fail
+from volcano_py.cli.wrapping import counted, wrapped
 
 
 @click.group()
@@ -36,11 +38,11 @@ def snapshot() -> None:
     help="ConfigMap with the scheduler's configuration (default: that of Volcano's chart).",
 )
 def save(file: Path, kubeconfig: str, master: str, anonymous: bool, names: tuple[str, ...], config_map: str) -> None:
-    """Read the cluster, with list and get only, and write FILE, readable only by its owner.
+    """Read the cluster and write FILE, readable only by its owner.
 
-    Secrets, environment variables and commands of containers are never included. Objects that you may not list are
-    reported and left out. Exits with 0 if the file was written, 255 if the cluster cannot be read, and 2 if the file
-    cannot be written.
+    The command sends list and get requests only. Secrets, environment variables and commands of containers are never
+    included. Objects that you may not list are reported and left out. Exits with 0 if the file was written, 255 if the
+    cluster cannot be read, and 2 if the file cannot be written.
     """
     from volcano_py.kube.client import Client
     from volcano_py.scheduler.recording.archive import ArchiveError
@@ -64,7 +66,14 @@ def save(file: Path, kubeconfig: str, master: str, anonymous: bool, names: tuple
         size = snapshots.save(anonymize(found) if anonymous else found, file)
     except ArchiveError as error:
         fail(str(error), 2)
+    except FileNotFoundError:
+        fail(f"{file}: folder {file.parent} does not exist; create it", 2)
     except OSError as error:
-        fail(describe_os_error(error), 2)
-    counted = ", ".join(f"{len(objects)} {kind}" for kind, objects in found.objects.items()) or "no objects"
-    click.echo(f"{file}: {counted}; {size / 1e6:.1f} MB")
+        fail(f"{file}: {error.strerror}", 2)
+    amounts = ", ".join(counted(len(objects), kind) for kind, objects in found.objects.items()) or "no objects"
+    click.echo(wrapped(f"{file}: {amounts}; {_size(size)}", sys.stdout, 2))
+
+
+def _size(size: int) -> str:
+    """A number of bytes in kB or MB."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"

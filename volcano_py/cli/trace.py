@@ -63,9 +63,9 @@ def trace(
     folder: Path | None,
     output: str,
 ) -> None:
-    """Replay a trace (openb CSV, or SWF) in virtual time, and print the results for each configuration.
+    """Replay a trace of jobs (openb CSV, or SWF) in virtual time.
 
-    Exits with 2 if the trace or a configuration is invalid.
+    Prints the results for each configuration. Exits with 2 if the trace or a configuration is invalid.
     """
     try:
         cluster, cores = _nodes(nodes)

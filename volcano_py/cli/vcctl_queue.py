@@ -23,6 +23,7 @@ from volcano_py.cli.queue_tree_table import legend, tree_table
 from volcano_py.cli.selection import label_option
 from volcano_py.cli.waiting import State, wait_option
 from volcano_py.cli.waiting import wait as wait_for
+from volcano_py.cli.wrapping import columns_of, wrapped
 from volcano_py.kube.errors import Forbidden
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def list_(label_selector: str, output: str | None, watch: bool, kubeconfig: str,
 @output_option("json", "yaml")
 @api_options
 def tree(name: str, resource: str, output: str | None, kubeconfig: str, master: str) -> None:
-    """Show the hierarchy of queues, with allocated, inqueue and deserved amounts."""
+    """Show the hierarchy of queues, with bars of their amounts."""
     resources = tuple(filter(None, (part.strip() for part in resource.split(","))))
     if not resources:
         exit_failed("tree queue", "no resource specified; use -r, such as -r cpu,memory")
@@ -161,8 +162,10 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
         click.echo(text_of({"queues": objects}, output, sort=False), nl=False)
         return
     blocks = has_blocks(sys.stdout)
-    tree_table(trees, resources, total, _BAR, blocks).show()
-    click.echo(f"\n{legend(blocks)}")
+    columns = columns_of(sys.stdout)
+    bar = _BAR if columns is None else max(_BAR // 2, min(_BAR, columns // 8))
+    tree_table(trees, resources, total, bar, blocks).show()
+    click.echo(f"\n{wrapped(legend(blocks), sys.stdout)}")
 
 
 @queue.command()

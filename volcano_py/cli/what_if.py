@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,13 +11,14 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.wrapping import counted, wrapped
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.manifests import ManifestError, read
 from volcano_py.simulate.snapshot import Snapshot, load, summary
-from volcano_py.simulate.what_if import CYCLES, Difference, Run, differences, nodes_to_add, run, simulation_of
+from volcano_py.simulate.what_if import CHANGES, CYCLES, Difference, Run, differences, nodes_to_add, run, simulation_of
 
 
 class Changes(msgspec.Struct):
@@ -79,21 +81,33 @@ def _print(before: Run, after: Run, found: list[Difference], cycles: int, output
         document = {"cycles": cycles, "differences": found, "before": before, "after": after}
         click.echo(orjson.dumps(msgspec.to_builtins(document), option=orjson.OPT_INDENT_2))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
     if not found:
-        console.print(f"No difference in {cycles} cycles.")
+        click.echo(f"No difference in {counted(cycles, 'cycle')}.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("JOB", no_wrap=True)
-    table.add_column("CHANGE", no_wrap=True)
-    table.add_column("SNAPSHOT")
-    table.add_column("WITH THE CHANGES")
-    for difference in found:
-        table.add_row(difference.job, difference.change, difference.before or "-", difference.after or "-")
-    console.print(table)
-    started = len(after.started) - len(before.started)
-    evicted = sum(after.evicted.values()) - sum(before.evicted.values())
-    console.print(f"\nIn {cycles} cycles: {started:+d} jobs start, {evicted:+d} pods are evicted.")
+    titles = before.titles | after.titles
+    for change in CHANGES:
+        of = [difference for difference in found if difference.change == change]
+        if of:
+            click.echo(click.style(f"{change} ({len(of)})", bold=True))
+        for difference in of:
+            _print_one(titles.get(difference.job, difference.job), difference)
+    if any(difference.change == "is admitted" for difference in found):
+        note = "note: the pods of an admitted job are created by its controller; a snapshot does not contain the Job"
+        click.echo("\n" + wrapped(f"{note}; to see whether it starts, pass the Job with --job", sys.stdout, 2))
+    evicted = [sum(run.evicted.values()) for run in (before, after)]
+    click.echo(
+        f"\nIn {counted(cycles, 'cycle')}: started jobs {len(before.started)} → {len(after.started)}, "
+        f"evicted pods {evicted[0]} → {evicted[1]}"
+    )
+
+
+def _print_one(title: str, difference: Difference) -> None:
+    """The job in one line, or with a line for each run."""
+    before, after = difference.before, difference.after
+    if before:
+        click.echo(f"  {title}")
+        for label, text in (("before", before), ("after", after)):
+            if text:
+                click.echo(f"    {label}: ".ljust(12) + wrapped(text, sys.stdout, 12, 12))
+    else:
+        click.echo(f"  {title}: " + wrapped(after or "no reason reported", sys.stdout, 4, len(title) + 4))

@@ -27,18 +27,26 @@ _EXTRA = "the dashboard needs the extra [dashboard]; install it: pip install 'vo
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others require a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option("-n", "--namespace", default="", help="What is shown where you may not list all namespaces.")
-@click.option("--metrics", default="", metavar="URL", help="The scheduler's /metrics; default: the chart's Service.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 selects a free one."
+)
+@click.option("-n", "--namespace", default="", help="Namespace to show if you may not list all of them.")
+@click.option(
+    "--metrics", default="", metavar="URL", help="URL of the scheduler's metrics (default: the chart's Service)."
+)
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Require the token in this file; default: none on a loopback address, a new one elsewhere.",
+    help="Path to a file with the token that viewers need (default: none on a loopback address, else a new one).",
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A name in the address bar beside localhost.")
-@click.option("--scheduler-name", default="volcano", show_default=True, help="Whose pods are explained.")
-@click.option("--lease", default="volcano-system/volcano", show_default=True, help="The scheduler's Lease.")
-@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Leave the processor to others, as nice -n does.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Host name that browsers may use. Can be repeated.")
+@click.option("--scheduler-name", default="volcano", show_default=True, help="Scheduler name of the pods.")
+@click.option(
+    "--lease", default="volcano-system/volcano", show_default=True, help="Lease of the scheduler: NAMESPACE/NAME."
+)
+@click.option(
+    "--nice", type=click.IntRange(0, 19), default=0, help="Lower the priority of the process, as nice -n does."
+)
 @api_options
 def dashboard(
     host: str,
@@ -55,7 +63,7 @@ def dashboard(
 ) -> None:
     """Serve pages about queues, jobs and nodes until Ctrl-C (docs/dashboard.md).
 
-    The cluster is watched, and changed, with the rights of your kubeconfig.
+    The dashboard watches and changes the cluster with the permissions of your kubeconfig.
     """
     if importlib.util.find_spec("nicegui") is None:
         fail(_EXTRA, 2)

@@ -16,7 +16,7 @@ from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape
 
 @click.group()
 def node() -> None:
-    """Add nodes to the running sandbox, delete them, or let them fail."""
+    """Add nodes to the running sandbox, remove them, or let them fail."""
 
 
 @node.command()
@@ -71,7 +71,7 @@ def remove(names: tuple[str, ...], kubeconfig: Path) -> None:
 @click.argument("names", nargs=-1, required=True)
 @kubeconfig_option()
 def break_(names: tuple[str, ...], kubeconfig: Path) -> None:
-    """Let nodes fail: they send no heartbeat and no status of their pods. The Node objects are kept."""
+    """Let nodes fail: they send no heartbeat and no pod status. The Node objects are kept."""
     _set_failed(names, kubeconfig, "true", "has failed")
 
 

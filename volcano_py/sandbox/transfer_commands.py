@@ -79,7 +79,7 @@ def _dump_folder(data: Path, add: object) -> int:
 @click.option("--data", type=DATA, help="Data folder to load into, with uids and status; no sandbox may be using it.")
 @kubeconfig_option()
 def load(file: Path, data: Path | None, kubeconfig: Path) -> None:
-    """Create the missing objects of FILE, and print one line for each."""
+    """Create the missing objects of FILE, with one line for each."""
     from volcano_py.sandbox.dump import read
     from volcano_py.sandbox.load import into_server
 

@@ -77,7 +77,8 @@ def read(paths: Iterable[str]) -> list[Manifest]:
         except OSError as e:
             raise ManifestError(f"{path}: {e.strerror}; give files that exist, or - for standard input") from None
         except UnicodeDecodeError:
-            raise ManifestError(f"{path}: not text in UTF-8") from None
+            hint = "convert it (`simulate run` reads a snapshot with --from)"
+            raise ManifestError(f"{path}: not text in UTF-8; {hint}") from None
         found += parse(text, path)
     return found
 

@@ -11,10 +11,12 @@ import msgspec
 
 from volcano_py.api import names, quantity
 from volcano_py.api.meta import format_time
+from volcano_py.scheduler.explain.table import meaning_of, sentence_of
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.group_names import native_uid
 from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.scheduler.session_close.stated_reasons import StatedReasons
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.manifests import Manifest, ManifestError
@@ -24,7 +26,21 @@ CYCLES = 3
 """The number of cycles: the pods of a job are evicted, are deleted, and another job starts in their place."""
 MAX_ADDED = 100_000
 """The limit of nodes to add, as a protection from typing errors."""
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_BETWEEN = re.compile(r"[,;:.] ")
 _COUNTED = re.compile(r"(\d+)x(.+)", re.DOTALL)
+
+
+class Why(msgspec.Struct, frozen=True):
+    """The first blocker of a job: its code, the sentence with numbers, and the names in it."""
+
+    code: str
+    sentence: str
+    names: tuple[str | int | float, ...] = ()
+
+    def means(self, other: Why) -> bool:
+        """Whether both are the same reason; numbers make no difference."""
+        return (self.code, self.names) == (other.code, other.names)
 
 
 class Run(msgspec.Struct):
@@ -39,6 +55,12 @@ class Run(msgspec.Struct):
     nodes: dict[str, str] = {}
     """The node of each bound pod."""
     faults: list[str] = []
+    reasons: dict[str, Why] = {}
+    """The first blocker of waiting jobs; empty if the deviation stated-reasons is off."""
+    admitted: dict[str, bool] = {}
+    """Of each job without pods: whether it is admitted, so that its controller creates them."""
+    titles: dict[str, str] = {}
+    """`namespace/job` of PodGroups that a Job owns."""
 
 
 class Difference(msgspec.Struct):
@@ -57,6 +79,8 @@ CHANGES = (
     "waits longer",
     "is evicted",
     "is not evicted",
+    "is admitted",
+    "is not admitted",
     "gets more pods",
     "gets fewer pods",
     "waits",
@@ -100,7 +124,23 @@ def run(simulation: Simulation, configuration: Configuration, cycles: int = CYCL
             outcome.evicted[group_of[pod]] = outcome.evicted.get(group_of[pod], 0) + 1
         outcome.waiting = result.waiting
         outcome.faults += result.faults
+    _explain(outcome, simulation)
     return outcome
+
+
+def _explain(outcome: Run, simulation: Simulation) -> None:
+    """Add reasons, admission and titles after the last cycle."""
+    for uid, stated in simulation.cluster.keep(StatedReasons).of.items():
+        code, *found = meaning_of(stated.cause)
+        outcome.reasons[uid] = Why(str(code), sentence_of(stated.cause), tuple(found))
+    for uid, job in simulation.cluster.jobs.items():
+        if job.pod_group is None:
+            continue
+        if not job.tasks:
+            outcome.admitted[uid] = job.pod_group.status.phase not in ("", "Pending")
+        for owner in job.pod_group.metadata.owner_references or ():
+            if owner.kind == "Job" and job.pod_group.metadata.name == f"{owner.name}-{owner.uid}":
+                outcome.titles[uid] = f"{job.pod_group.metadata.namespace}/{owner.name}"
 
 
 def differences(before: Run, after: Run) -> list[Difference]:
@@ -114,15 +154,19 @@ def differences(before: Run, after: Run) -> list[Difference]:
 
 def _of_job(job: str, before: Run, after: Run) -> Iterable[Difference]:
     old, new = before.started.get(job), after.started.get(job)
-    reasons = before.waiting.get(job, ""), after.waiting.get(job, "")
+    reasons = _why(job, before), _why(job, after)
     if old is None and new is not None:
         yield Difference(job, "starts", reasons[0], f"cycle {new}")
     elif old is not None and new is None:
         yield Difference(job, "does not start", f"cycle {old}", reasons[1])
     elif old is not None and new is not None and old != new:
         yield Difference(job, "starts earlier" if new < old else "waits longer", f"cycle {old}", f"cycle {new}")
+    elif job in before.admitted and job in after.admitted and before.admitted[job] != after.admitted[job]:
+        yield Difference(job, "is admitted" if after.admitted[job] else "is not admitted", *reasons)
     elif old is None and reasons[0] != reasons[1]:
         if reasons[0] and reasons[1]:
+            if _same(job, before, after):
+                return
             yield Difference(job, "waits for another reason", *reasons)
         elif reasons[1]:
             yield Difference(job, "waits", "", reasons[1])
@@ -135,6 +179,21 @@ def _of_job(job: str, before: Run, after: Run) -> Iterable[Difference]:
     if gone[0] != gone[1]:
         change = "is evicted" if gone[1] > gone[0] else "is not evicted"
         yield Difference(job, change, f"{gone[0]} pods evicted", f"{gone[1]} pods evicted")
+
+
+def _why(job: str, run: Run) -> str:
+    """Why a job waits at the end: its first blocker, or else the message of the scheduler."""
+    if job not in run.waiting:
+        return ""
+    return run.reasons[job].sentence if job in run.reasons else run.waiting[job]
+
+
+def _same(job: str, before: Run, after: Run) -> bool:
+    """Whether a job waits for the same reason in both runs, with other numbers."""
+    if job in before.reasons and job in after.reasons:
+        return before.reasons[job].means(after.reasons[job])
+    parts = [sorted(_BETWEEN.split(_NUMBER.sub("0", run.waiting[job]).rstrip("."))) for run in (before, after)]
+    return parts[0] == parts[1]
 
 
 def nodes_to_add(text: str, snapshot: Snapshot) -> list[Manifest]:

@@ -54,7 +54,7 @@ def test_names_are_part_of_the_meaning_and_numbers_are_not() -> None:
 @pytest.mark.parametrize(
     ("resource", "amount", "text"),
     [
-        ("cpu", 1500.0, "1500m"),
+        ("cpu", 1500.0, "1.5"),
         ("cpu", 4000.0, "4"),
         ("cpu", 230_400.0, "230.4"),
         ("cpu", 10_005.0, "10.005"),

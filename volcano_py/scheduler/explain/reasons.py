@@ -90,7 +90,7 @@ def amount_text(resource: str, amount: float) -> str:
     if resource == PODS:
         return f"{amount:g}"
     if resource == CPU and amount % 1000:
-        return f"{amount:.0f}m" if amount < 10_000 else f"{amount / 1000:.3f}".rstrip("0")
+        return f"{amount:.0f}m" if amount < 1000 else f"{amount / 1000:.3f}".rstrip("0")
     if resource.startswith("hugepages-") or resource == "ephemeral-storage":
         return _bytes(amount / 1000)
     return f"{amount / 1000:g}" if amount % 1 == 0 else quantity.format_milli(int(amount))

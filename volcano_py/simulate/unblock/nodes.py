@@ -79,7 +79,8 @@ def add_nodes(shape: Node, count: int) -> Change:
     have = ", ".join(f"{amount_text(name, amount)} {name}" for name, amount in amounts if amount and name != PODS)
     like = "" if shape.metadata.name == "made-for-the-job" else f" like {shape.metadata.name}"
     nodes = "1 node" if count == 1 else f"{count} nodes"
-    return Change("add-nodes", f"add {nodes}{like} ({have})", edits)
+    given = "" if like else ", ".join(f"{k}={v}" for k, v in sorted((shape.metadata.labels or {}).items()))
+    return Change("add-nodes", f"add {nodes}{like} ({have}){f' with {given}' if given else ''}", edits)
 
 
 def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
