@@ -1,10 +1,10 @@
 """What explaining costs: a pending gang on a full cluster, with and without what would unblock it; and the reasons of
 many jobs that wait.
 
-`model_s` is the objects into the model, `first_s` the first cycle over it, `explain_s` one explanation, `unblock_s` the
-explanation with all suggestions, `trials` the cycles that these took. `cycle_s` and `without_reasons_s` are the median
-cycles with `waiting` jobs that wait while small jobs come, with and without stated reasons; `reasons_mb` is the memory
-that the reasons take.
+`model_s` is the objects of a snapshot into the model, `first_s` the first cycle over it, `explain_s` one explanation,
+`unblock_s` the explanation with all suggestions, `trials` the cycles that these took. `cycle_s` and `without_reasons_s`
+are the median cycles with `waiting` jobs that wait while small jobs come, with and without stated reasons; `reasons_mb`
+is the memory that the reasons take.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def _one(nodes: int, pods: int) -> dict[str, Any]:
     from volcano_py.scheduler.run_once import REGISTRY
     from volcano_py.simulate.cycles import Simulation
     from volcano_py.simulate.explained import explained
+    from volcano_py.simulate.manifests import as_struct
+    from volcano_py.simulate.snapshot import Snapshot, cluster_of
     from volcano_py.simulate.unblock.search import suggestions
     from volcano_py.simulate.unblock.trials import Trials
     from volcano_py.testing.table import manifests
@@ -57,10 +59,17 @@ def _one(nodes: int, pods: int) -> dict[str, Any]:
         "jobs": {**running, "g": {"phase": "Inqueue", "min": 8, "pods": 8, "each": {"cpu": 4}}},
     }
     objects = manifests(story)
-    start = time.perf_counter()
+    conf = load(CONF, REGISTRY.actions)
     simulation = Simulation(objects, raw=True)
+    simulation.cycle(conf)  # as in a cluster whose scheduler has written the statuses
+    by_kind: dict[str, list[Any]] = {}
+    for o in simulation.objects.values():
+        by_kind.setdefault(o["kind"], []).append(as_struct(o))
+    snapshot = Snapshot(0.0, by_kind)
+    start = time.perf_counter()
+    cluster, _ = cluster_of(snapshot)
     modelled = time.perf_counter()
-    trials = Trials(simulation.cluster, load(CONF, REGISTRY.actions), simulation.now)
+    trials = Trials(cluster, conf, simulation.now)
     trials.session()
     ready = time.perf_counter()
     found = explained(trials, "default/g")

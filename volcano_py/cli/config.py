@@ -141,11 +141,14 @@ def _configuration(file: str, registry: Registry) -> Any:
 
 
 def _registry(plugins_dir: str) -> Registry:
+    from volcano_py.scheduler.actions import ACTIONS
     from volcano_py.scheduler.extensions import ExtensionError, extended
-    from volcano_py.scheduler.run_once import REGISTRY
+    from volcano_py.scheduler.framework.registry import Registry
+    from volcano_py.scheduler.plugins import PLUGINS
 
     try:
-        return extended(REGISTRY, plugins_dir)
+        # not run_once.REGISTRY, which has imported every plugin
+        return extended(Registry(PLUGINS, ACTIONS), plugins_dir)
     except ExtensionError as error:
         fail(str(error))
 

@@ -17,14 +17,16 @@ from volcano_py.cli.errors import describe_os_error, fail
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def controller_manager(flags: tuple[str, ...]) -> None:
     """Run the controllers: jobs, flows, schedules, PodGroups of plain pods, queues, HyperNodes and more."""
+    from volcano_py.controllers.options import Options, parse_flags
+
+    options = parse_flags(flags)  # --help ends here
+
     from volcano_py.controllers.executor import NotLeading
     from volcano_py.controllers.manager import run
-    from volcano_py.controllers.options import Options, parse_flags
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
 
-    options = parse_flags(flags)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
 
     async def work(options: Options) -> None:

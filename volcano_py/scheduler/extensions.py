@@ -12,14 +12,13 @@ import importlib.util
 import inspect
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.profiles.extension_points import Plugin as ProfilePlugin
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.profiles.registry import Registry as ProfileRegistry
@@ -47,6 +46,7 @@ def extended(registry: Registry, plugins_dir: str = "") -> Registry:
 def profile_plugins(plugins_dir: str = "") -> ProfileRegistry:
     """The plugins that profiles can name, with the extensions added. Raises ExtensionError as `extended` does."""
     from volcano_py.scheduler.profiles import registry  # some 30 plugins, which only profiles need
+    from volcano_py.scheduler.profiles.extension_points import Plugin as ProfilePlugin
 
     made = dict(registry.REGISTRY)
     for name, found, source in _found("profile_plugins", ProfilePlugin, plugins_dir):
@@ -63,7 +63,7 @@ def _found(group: str, base: type[Any], plugins_dir: str) -> Iterator[tuple[str,
         except Exception as error:
             raise ExtensionError(f"{source}: {error!r}") from error
         if not (inspect.isclass(found) and issubclass(found, base)):
-            module = "profile_plugin" if base is ProfilePlugin else "plugin"
+            module = "plugin" if base in (Plugin, Action) else "profile_plugin"
             raise ExtensionError(f"{source} is no subclass of volcano_py.{module}.{base.__name__}")
         yield point.name, found, f"entry point {point.value}"
     if plugins_dir and not Path(plugins_dir).is_dir():
@@ -74,7 +74,7 @@ def _found(group: str, base: type[Any], plugins_dir: str) -> Iterator[tuple[str,
                 yield found.name, found, str(file)
 
 
-def _add(names: dict[str, Any], name: str, found: Any, source: str) -> None:
+def _add(names: MutableMapping[str, Any], name: str, found: Any, source: str) -> None:
     if name in names:
         raise ExtensionError(f"{source}: {name} is already registered; choose another name")
     names[name] = found
@@ -83,6 +83,8 @@ def _add(names: dict[str, Any], name: str, found: Any, source: str) -> None:
 
 def _of_file(file: Path) -> Iterator[type[Any]]:
     """The plugins and actions that a file defines."""
+    from volcano_py.scheduler.profiles.extension_points import Plugin as ProfilePlugin
+
     module_name = f"volcano_py_plugins_{file.stem}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:

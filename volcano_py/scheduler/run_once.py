@@ -26,8 +26,8 @@ from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
 from volcano_py.scheduler.session_close.close import Timer, close
 
-REGISTRY = Registry(PLUGINS, ACTIONS)
-"""The built-in plugins and actions."""
+REGISTRY = Registry(PLUGINS.load(), ACTIONS.load())
+"""The built-in plugins and actions, with all modules imported: no cycle waits for an import."""
 
 
 class Report(Struct):

@@ -14,7 +14,7 @@ from volcano_py.api.meta import format_time
 from volcano_py.simulate.bare_pods import groups_of_bare_pods
 from volcano_py.simulate.jobs import expand, is_job
 from volcano_py.simulate.label_keys import merge_label_keys
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, model_kind, read_as
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind, read_as
 from volcano_py.simulate.namespaces import complete_namespaces
 from volcano_py.simulate.volumes import complete_volume
 from volcano_py.webhooks.podgroups import mutate_podgroup
@@ -55,7 +55,7 @@ def complete(
         except ManifestError as e:
             refused.append(str(e))
         else:
-            o = in_namespace(deepcopy(m))
+            o = in_namespace(copied(m))
             by_key[model_kind(o), o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
     objects = list(by_key.values())
     known = {(o["kind"], o["metadata"]["name"]) for o in objects}
@@ -95,7 +95,7 @@ def complete_for_profiles(manifests: list[Manifest]) -> list[Manifest]:
     object is described twice, the last description is used."""
     by_key: dict[tuple[str, str, str], Manifest] = {}
     for m in manifests:
-        o = in_namespace(deepcopy(m))
+        o = in_namespace(copied(m))
         by_key[model_kind(o), o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
     objects = list(by_key.values())
     classes = {o["metadata"]["name"]: o for o in (*_EVERYWHERE, *objects) if o["kind"] == "PriorityClass"}

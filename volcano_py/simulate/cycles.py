@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from copy import deepcopy
 
 import msgspec
 
@@ -24,7 +23,7 @@ from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
-from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, in_namespace, model_kind
+from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind
 from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
 
 PERIOD = 1.0
@@ -85,7 +84,7 @@ class Simulation:
         """Invalid objects, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         if raw:
-            objects = [_as_it_is(deepcopy(o)) for o in given]
+            objects = [_as_it_is(copied(o)) for o in given]
         else:
             objects, self.refused = complete(given, scheduler_names, self.now)
         for o in objects:

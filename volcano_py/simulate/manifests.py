@@ -145,6 +145,13 @@ def is_read(manifest: Manifest) -> bool:
     return version.rpartition("/")[0] == _GROUPS[kind]
 
 
+def copied(value: Any) -> Any:
+    """A copy of a JSON value: several times as fast as deepcopy, which matters for 10,000 pods."""
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()}
+    return [copied(each) for each in value] if isinstance(value, list) else value
+
+
 def as_struct(manifest: Manifest, *, named: bool = False) -> Any:
     """The struct of a manifest, None for kinds that the scheduler does not read. `named`: an object without a name is
     also an error. Raises ManifestError."""

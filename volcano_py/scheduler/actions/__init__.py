@@ -1,24 +1,18 @@
-"""The actions that a configuration can name, one line each."""
+"""The actions that a configuration can name, one line each; a module is imported when it is used."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.allocate import Allocate
-from volcano_py.scheduler.actions.backfill import Backfill
-from volcano_py.scheduler.actions.enqueue import Enqueue
-from volcano_py.scheduler.actions.gangpreempt import GangPreempt
-from volcano_py.scheduler.actions.gangreclaim import GangReclaim
-from volcano_py.scheduler.actions.preempt import Preempt
-from volcano_py.scheduler.actions.reclaim import Reclaim
-from volcano_py.scheduler.actions.shuffle import Shuffle
-from volcano_py.scheduler.framework.registry import ActionBuilder
+from volcano_py.scheduler.framework.registry import ActionBuilder, Builders
 
-ACTIONS: dict[str, ActionBuilder] = {
-    "enqueue": Enqueue,
-    "allocate": Allocate,
-    "backfill": Backfill,
-    "preempt": Preempt,
-    "reclaim": Reclaim,
-    "shuffle": Shuffle,
-    "gangpreempt": GangPreempt,
-    "gangreclaim": GangReclaim,
-}
+ACTIONS: Builders[ActionBuilder] = Builders(
+    {
+        "enqueue": f"{__name__}.enqueue:Enqueue",
+        "allocate": f"{__name__}.allocate:Allocate",
+        "backfill": f"{__name__}.backfill:Backfill",
+        "preempt": f"{__name__}.preempt:Preempt",
+        "reclaim": f"{__name__}.reclaim:Reclaim",
+        "shuffle": f"{__name__}.shuffle:Shuffle",
+        "gangpreempt": f"{__name__}.gangpreempt:GangPreempt",
+        "gangreclaim": f"{__name__}.gangreclaim:GangReclaim",
+    }
+)

@@ -4,18 +4,65 @@ RegisterPluginBuilder, RegisterAction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Any, TypeVar
 
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
 ActionBuilder = Callable[[Mapping[str, Any]], Action]
+Builder = TypeVar("Builder", PluginBuilder, ActionBuilder)
+
+
+class Builders(MutableMapping[str, Builder]):
+    """Constructors by name. A built-in one is given as `module:Class` and imported on use, so that a command that
+    reads only names, or a few of them, starts fast."""
+
+    def __init__(self, given: Mapping[str, Builder | str]) -> None:
+        self._given: dict[str, Builder | str] = dict(given._given if isinstance(given, Builders) else given)
+        self._loaded: dict[str, Builder] = {}
+
+    def is_built_in(self, name: str) -> bool:
+        """Whether a name is one of volcano_py's own."""
+        return isinstance(self._given.get(name), str)
+
+    def load(self) -> Builders[Builder]:
+        """Import all modules."""
+        for name in self:
+            self[name]
+        return self
+
+    def __getitem__(self, name: str) -> Builder:
+        found = self._loaded.get(name)
+        if found is None:
+            given: Any = self._given[name]
+            if isinstance(given, str):
+                module, _, attribute = given.partition(":")
+                given = getattr(import_module(module), attribute)
+            found = self._loaded[name] = given
+        return found
+
+    def __setitem__(self, name: str, builder: Builder) -> None:
+        self._given[name] = self._loaded[name] = builder
+
+    def __delitem__(self, name: str) -> None:
+        del self._given[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._given
+
+    def __len__(self) -> int:
+        return len(self._given)
 
 
 class Registry:
     """The plugins and actions that a configuration may name, each with its constructor from arguments."""
 
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
-        self.plugins = dict(plugins)
-        self.actions = dict(actions)
+        self.plugins = Builders[PluginBuilder](plugins)
+        self.actions = Builders[ActionBuilder](actions)

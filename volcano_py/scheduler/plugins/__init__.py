@@ -1,56 +1,34 @@
-"""The plugins that a configuration can name, one line each."""
+"""The plugins that a configuration can name, one line each; a module is imported when it is used."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.framework.registry import PluginBuilder
-from volcano_py.scheduler.plugins.binpack import Binpack
-from volcano_py.scheduler.plugins.capacity import Capacity
-from volcano_py.scheduler.plugins.cdp import Cdp
-from volcano_py.scheduler.plugins.conformance import Conformance
-from volcano_py.scheduler.plugins.deviceshare import Deviceshare
-from volcano_py.scheduler.plugins.drf import Drf
-from volcano_py.scheduler.plugins.extender import Extender
-from volcano_py.scheduler.plugins.gang import Gang
-from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware
-from volcano_py.scheduler.plugins.nodegroup import NodeGroup
-from volcano_py.scheduler.plugins.nodeorder import NodeOrder
-from volcano_py.scheduler.plugins.numaaware import NumaAware
-from volcano_py.scheduler.plugins.overcommit import Overcommit
-from volcano_py.scheduler.plugins.pdb import Pdb
-from volcano_py.scheduler.plugins.predicates import Predicates
-from volcano_py.scheduler.plugins.priority import Priority
-from volcano_py.scheduler.plugins.proportion import Proportion
-from volcano_py.scheduler.plugins.rescheduling import Rescheduling
-from volcano_py.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
-from volcano_py.scheduler.plugins.resourcequota import ResourceQuotas
-from volcano_py.scheduler.plugins.sla import Sla
-from volcano_py.scheduler.plugins.task_topology import TaskTopology
-from volcano_py.scheduler.plugins.tdm import Tdm
-from volcano_py.scheduler.plugins.usage import Usage
+from volcano_py.scheduler.framework.registry import Builders, PluginBuilder
 
-PLUGINS: dict[str, PluginBuilder] = {
-    "binpack": Binpack,
-    "capacity": Capacity,
-    "cdp": Cdp,
-    "conformance": Conformance,
-    "deviceshare": Deviceshare,
-    "drf": Drf,
-    "extender": Extender,
-    "gang": Gang,
-    "network-topology-aware": NetworkTopologyAware,
-    "nodegroup": NodeGroup,
-    "nodeorder": NodeOrder,
-    "numa-aware": NumaAware,
-    "overcommit": Overcommit,
-    "pdb": Pdb,
-    "predicates": Predicates,
-    "priority": Priority,
-    "proportion": Proportion,
-    "rescheduling": Rescheduling,
-    "resource-strategy-fit": ResourceStrategyFit,
-    "resourcequota": ResourceQuotas,
-    "sla": Sla,
-    "task-topology": TaskTopology,
-    "tdm": Tdm,
-    "usage": Usage,
-}
+PLUGINS: Builders[PluginBuilder] = Builders(
+    {
+        "binpack": f"{__name__}.binpack:Binpack",
+        "capacity": f"{__name__}.capacity:Capacity",
+        "cdp": f"{__name__}.cdp:Cdp",
+        "conformance": f"{__name__}.conformance:Conformance",
+        "deviceshare": f"{__name__}.deviceshare:Deviceshare",
+        "drf": f"{__name__}.drf:Drf",
+        "extender": f"{__name__}.extender:Extender",
+        "gang": f"{__name__}.gang:Gang",
+        "network-topology-aware": f"{__name__}.network_topology_aware:NetworkTopologyAware",
+        "nodegroup": f"{__name__}.nodegroup:NodeGroup",
+        "nodeorder": f"{__name__}.nodeorder:NodeOrder",
+        "numa-aware": f"{__name__}.numaaware:NumaAware",
+        "overcommit": f"{__name__}.overcommit:Overcommit",
+        "pdb": f"{__name__}.pdb:Pdb",
+        "predicates": f"{__name__}.predicates:Predicates",
+        "priority": f"{__name__}.priority:Priority",
+        "proportion": f"{__name__}.proportion:Proportion",
+        "rescheduling": f"{__name__}.rescheduling:Rescheduling",
+        "resource-strategy-fit": f"{__name__}.resource_strategy_fit:ResourceStrategyFit",
+        "resourcequota": f"{__name__}.resourcequota:ResourceQuotas",
+        "sla": f"{__name__}.sla:Sla",
+        "task-topology": f"{__name__}.task_topology:TaskTopology",
+        "tdm": f"{__name__}.tdm:Tdm",
+        "usage": f"{__name__}.usage:Usage",
+    }
+)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, PluginOption, load, unknown_plugins
-from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.registry import Builders, Registry
 
 Severity = Literal["error", "warning", "hint"]
 
 _ORDER = ("error", "warning", "hint")
 
+NEED_ARGUMENTS = ("extender",)
+"""Plugins that report missing arguments."""
 QUEUE_PLUGINS = ("proportion", "capacity")
 SCORING = ("nodeorder", "binpack", "resource-strategy-fit", "usage", "network-topology-aware", "task-topology")
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
@@ -52,21 +54,29 @@ def _arguments(configuration: Configuration, registry: Registry) -> list[Finding
     found: list[Finding] = []
     for i, tier in enumerate(configuration.tiers):
         for j, option in enumerate(tier):
-            builder = registry.plugins.get(option.name)
-            if builder is None:
+            if option.name not in registry.plugins or _needs_no_check(registry.plugins, option.name, option.arguments):
                 continue
+            builder = registry.plugins[option.name]
             where = f"tiers[{i}].plugins[{j}]"
             try:
                 found += [Finding("warning", f"{where}: {text}") for text in builder(option.arguments).warnings]
             except Exception as error:
                 found.append(Finding("error", f"{where}: plugin {option.name} cannot be made: {error}"))
     for name in dict.fromkeys(configuration.actions):
+        arguments = configuration.action_arguments.get(name, {})
+        if _needs_no_check(registry.actions, name, arguments):
+            continue
         try:
-            action = registry.actions[name](configuration.action_arguments.get(name, {}))
+            action = registry.actions[name](arguments)
             found += [Finding("warning", f"configurations: {text}") for text in action.warnings]
         except Exception as error:
             found.append(Finding("error", f"configurations: action {name} cannot be made: {error}"))
     return found
+
+
+def _needs_no_check(builders: Builders[Any], name: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to report: built-in defaults are valid, and importing the module takes time."""
+    return builders.is_built_in(name) and not arguments and name not in NEED_ARGUMENTS
 
 
 def _hints(configuration: Configuration) -> Iterator[str]:
