@@ -13,29 +13,21 @@ from volcano_py.scheduler.model.cluster import Cluster
 
 def rank(cluster: Cluster, seed: int) -> NDArray[np.int64]:
     """The rank of every node among nodes of equal score: a hash of seed and name."""
-    cache = cluster.rule_cache()
-    key = ("rank", seed)
-    if key not in cache:
-        salt = seed.to_bytes(16, "little", signed=True)
-        cache[key] = np.array(
-            [
-                int.from_bytes(blake2b(name.encode(), digest_size=8, key=salt).digest(), "little", signed=True)
-                for name in cluster.nodes.names
-            ],
-            dtype=np.int64,
-        )
-    found: NDArray[np.int64] = cache[key]
-    return found
+    salt = seed.to_bytes(16, "little", signed=True)
+
+    def hashes() -> NDArray[np.int64]:
+        digests = (blake2b(name.encode(), digest_size=8, key=salt).digest() for name in cluster.nodes.names)
+        return np.array([int.from_bytes(digest, "little", signed=True) for digest in digests], dtype=np.int64)
+
+    return cluster.derived("rank", (cluster.nodes.names_generation, seed), hashes)
 
 
 def by_name(cluster: Cluster) -> NDArray[np.intp]:
     """The columns of all nodes in the order of their names, in which an API server lists them."""
-    cache = cluster.rule_cache()
-    key = ("by name", 0)
-    if key not in cache:
-        cache[key] = np.argsort(np.array(cluster.nodes.names, dtype=np.str_), kind="stable")
-    found: NDArray[np.intp] = cache[key]
-    return found
+    nodes = cluster.nodes
+    return cluster.derived(
+        "by name", nodes.names_generation, lambda: np.argsort(np.array(nodes.names, dtype=np.str_), kind="stable")
+    )
 
 
 def best_columns(scores: NDArray[np.float64], rank: NDArray[np.int64], count: int) -> NDArray[np.intp]:

@@ -226,12 +226,9 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         return found
 
     def of_nodes(self, name: str, derive: Callable[[Sequence[Node]], T]) -> T:
-        """Values that a rule derives from the Node objects; derived again when one of them has changed."""
-        cache = self.cluster.rule_cache()
-        if (name, -1) not in cache:
-            cache[name, -1] = derive(self.table.objects)
-        found: T = cache[name, -1]
-        return found
+        """Values that a rule derives from taints, `unschedulable` or images of the Node objects; derived again when one
+        of these has changed."""
+        return self.cluster.derived(f"{name} of nodes", self.table.spec_generation, lambda: derive(self.table.objects))
 
     def enabled(self, plugin: str, flag: str) -> bool:
         """Whether the first occurrence of a plugin enables a flag (Volcano: HierarchyEnabled and others)."""

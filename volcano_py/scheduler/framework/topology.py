@@ -38,7 +38,7 @@ class Topology:
             if not parent:
                 top.append(name)
             self.infos[name] = info._replace(parent=parent or ROOT)
-        self.infos[ROOT] = HyperNodeInfo(ROOT, self.root_tier, "", tuple(top), frozenset(table.names))
+        self.infos[ROOT] = HyperNodeInfo(ROOT, self.root_tier, "", tuple(top), table.name_set())
         self._table = table
         self._columns: dict[str, NDArray[np.intp]] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}

@@ -6,7 +6,7 @@ The order of events does not matter: objects may arrive before the objects that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from volcano_py.api import core, scheduling
@@ -97,6 +97,8 @@ class Cluster(AssumedPlans):
         self._free_slots: list[int] = []
         self._rule_cache: dict[tuple[str, int], Any] = {}
         self._rule_cache_generation = -1
+        self._derived: dict[str, tuple[Hashable, Any]] = {}
+        """By name: the generation, and the value that was derived from it."""
         self._rules_of: object = None
 
     def keep(self, kind: type[T]) -> T:
@@ -116,6 +118,14 @@ class Cluster(AssumedPlans):
             self._rule_cache = {}
             self._rule_cache_generation = self.nodes.generation
         return self._rule_cache
+
+    def derived(self, name: str, generation: Hashable, derive: Callable[[], T]) -> T:
+        """A value that depends on the nodes alone, derived again when `generation` (of `NodeTable`) has changed."""
+        known = self._derived.get(name)
+        if known is None or known[0] != generation:
+            known = self._derived[name] = generation, derive()
+        found: T = known[1]
+        return found
 
     def use_rules(self, of: object) -> None:
         """Use the rules of another configuration from now on, with its arguments and weights."""

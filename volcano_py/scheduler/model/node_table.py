@@ -188,11 +188,16 @@ class NodeTable:
         self.numbers = NodeNumbers(8, 64)
         self.generation = 0
         """Incremented when nodes are added, removed or moved, or change in anything other than numbers."""
+        self.names_generation = 0
+        """Incremented when nodes are added, removed or moved."""
+        self.spec_generation = 0
+        """The same, and when taints, `unschedulable` or images change: most updates change annotations only."""
         self.total_generation = 0
         """Incremented when any node's allocatable changes."""
         self._keys: list[frozenset[str]] = []
         self._bare: tuple[int, list[int]] = (-1, [])
         self._total: tuple[int, Resource] = (-1, Resource())
+        self._name_set: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def __len__(self) -> int:
         return len(self.names)
@@ -220,11 +225,12 @@ class NodeTable:
             self.index[node.metadata.name] = i
             self.objects.append(node)
             self._keys.append(frozenset())
-            self.generation += 1
+            self._moved()
             for name in _ALL_COLUMNS:
                 getattr(self.numbers, name)[..., i] = 0
         elif _static(self.objects[i]) != _static(node):
             self.generation += 1
+            self.spec_generation += _spec(self.objects[i]) != _spec(node)
         self.objects[i] = node
         for name in allocatable.keys():
             self.row(name)
@@ -261,9 +267,20 @@ class NodeTable:
                 a[..., i] = a[..., last]
         for rest in (self.names, self.objects, self._keys):
             rest.pop()
-        self.generation += 1
+        self._moved()
         self.total_generation += 1
         return i, last
+
+    def _moved(self) -> None:
+        self.generation += 1
+        self.names_generation += 1
+        self.spec_generation += 1
+
+    def name_set(self) -> frozenset[str]:
+        """The names of all nodes."""
+        if self._name_set[0] != self.names_generation:
+            self._name_set = (self.names_generation, frozenset(self.names))
+        return self._name_set[1]
 
     def total(self) -> Resource:
         """The sum of allocatable over all nodes; computed again when one of them has changed."""
@@ -302,7 +319,9 @@ def _static(node: Node) -> tuple[object, ...]:
     return (
         node.metadata.labels or {},
         node.metadata.annotations or {},
-        node.spec.taints or [],
-        node.spec.unschedulable,
-        node.status.images or [],
+        *_spec(node),
     )
+
+
+def _spec(node: Node) -> tuple[object, ...]:
+    return node.spec.taints or [], node.spec.unschedulable, node.status.images or []

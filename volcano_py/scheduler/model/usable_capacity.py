@@ -49,7 +49,7 @@ class UsableCapacity:
 
     def closed_nodes(self) -> list[int]:
         """The columns of nodes that no pod of the scheduler tolerates."""
-        version = (self._table.generation, self._changes)
+        version = (self._table.spec_generation, self._changes)
         if self._closed[0] != version:
             nodes = ((i, repelling(node)) for i, node in enumerate(self._table.objects))
             self._closed = (version, [i for i, taints in nodes if taints and not self._open(taints)])
