@@ -14,6 +14,7 @@ from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.assumed_plans import AssumedPlans
 from volcano_py.scheduler.model.changes import Changes
+from volcano_py.scheduler.model.demand import NONE
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE, check_group, group_of, native_uid
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
@@ -27,7 +28,7 @@ from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
-from volcano_py.scheduler.model.spec_class import SpecClasses
+from volcano_py.scheduler.model.spec_class import SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
@@ -226,7 +227,9 @@ class Cluster(AssumedPlans):
         try:
             check_group(pod)
             claims = self.claims.demand(pod)
-            task = Task(pod, self.classes.of(pod, claims), group, claims)
+            equal = old is not None and old.claims is claims is NONE and equal_for_nodes(old.pod, pod)
+            spec_class = old.spec_class if old is not None and equal else self.classes.of(pod, claims)
+            task = Task(pod, spec_class, group, claims)
         except ValueError:
             self._drop_task(key)
             raise
@@ -235,9 +238,11 @@ class Cluster(AssumedPlans):
             task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:
             task.job = f"{task.namespace}/podgroup-{task.uid}"
-        if old is not None:
+        if old is not None and _same_place(old, task, self.jobs.get(task.job)):
+            self._replace_task(old, task)
+        else:
             self._drop_task(key)
-        self._add_task(task)
+            self._add_task(task)
         for c in pod.status.conditions or ():
             if c.type == "PodScheduled" and c.status == "False":
                 self.reported.conditions[key] = (c.reason, c.message)
@@ -266,29 +271,6 @@ class Cluster(AssumedPlans):
             self.claims.changed(kind, key)
             if kind == "CSINode" and key in self.nodes.index:
                 self._put_node(self.nodes.objects[self.nodes.index[key]])
-
-    def classify(self, task: Task) -> None:
-        """Determine the class of a task again, after an object that its claims depend on has changed."""
-        try:
-            claims = self.claims.demand(task.pod)
-        except ValueError:
-            # The pod keeps its former class; its next event reports the error.
-            return
-        spec_class = self.classes.of(task.pod, claims)
-        if spec_class is task.spec_class:
-            task.claims = claims
-            return
-        job = self.jobs.get(task.job)
-        if job is not None:
-            job.remove(task)
-        if task.takes_capacity:
-            self.placed.count(task, -1)
-        task.set_class(spec_class, claims)
-        if task.takes_capacity:
-            self.placed.count(task, +1)
-        if job is not None:
-            job.add(task)
-            self.job_changes.add(task.job)
 
     def _put_pod_group(self, uid: str, take: Callable[[Job], None]) -> None:
         """`take` sets the job's fields from its PodGroup."""
@@ -358,15 +340,35 @@ class Cluster(AssumedPlans):
                 job.set_pod_group(shadow_pod_group(task), self.default_queue)
                 job.shadow = True
 
+    def _replace_task(self, old: Task, task: Task) -> None:
+        """Replace a task by one of the same class, job and node."""
+        task.slot = old.slot
+        self.statuses[task.slot] = task.status
+        self.tasks[task.key] = task
+        self.claims.use(old, False)
+        self.claims.use(task, True)
+        self._forget_reports(task.key)
+        if task.status == status.PENDING and task.pod.status.nominated_node_name:
+            self._nominate(task.key, task.pod.status.nominated_node_name)
+        self.placed.replace(old, task)
+        job = self.jobs.get(task.job)
+        if job is not None:
+            job.replace(old, task)
+            self.job_changes.add(task.job)
+
+    def _forget_reports(self, key: str) -> None:
+        """Forget what was reported about a pod that is replaced or removed."""
+        self.reported.conditions.pop(key, None)
+        self.reported.gates_removed.pop(key, None)
+        self._nominate(key, "")
+
     def _drop_task(self, key: str) -> None:
         task = self.tasks.pop(key, None)
         if task is None:
             return
         self._free_slots.append(task.slot)
         self.claims.use(task, False)
-        self.reported.conditions.pop(key, None)
-        self.reported.gates_removed.pop(key, None)
-        self._nominate(key, "")
+        self._forget_reports(key)
         if task.takes_capacity:
             self.placed.take(task)
         if task.job:
@@ -386,3 +388,12 @@ class Cluster(AssumedPlans):
     def _forget_if_terminated(self, job: Job) -> None:
         if job.terminated:
             self.jobs.pop(job.uid, None)
+
+
+def _same_place(old: Task, new: Task, job: Job | None) -> bool:
+    """Whether a task keeps its class, job and node. Not of a bare pod: its substitute for a PodGroup depends on it."""
+    return (
+        (old.spec_class, old.job, old.node, old.uid) == (new.spec_class, new.job, new.node, new.uid)
+        and old.claims is new.claims is NONE
+        and (job is None or not job.shadow)
+    )

@@ -138,6 +138,18 @@ class Job:
         if IS_ALLOCATED[task.status]:
             self.allocated.sub_unchecked(task.request)
 
+    def replace(self, old: Task, new: Task) -> None:
+        """Replace a task by one of the same class."""
+        if len(self.tasks) == 1:  # the sums start again without amounts of 0
+            self.remove(old)
+            self.add(new)
+            return
+        self.tasks[new.key] = new
+        self.gated += new.sched_gated - old.sched_gated
+        self.gated_by_queue += new.needs_queue_admission - old.needs_queue_admission
+        if new.status != old.status:
+            self.moved(new, old.status, new.status)
+
     def _add_up(self, without: Task | None = None) -> None:
         """Compute the sums again, after an amount too large for exact subtraction. `without`: a task that no longer
         holds anything."""

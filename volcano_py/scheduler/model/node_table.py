@@ -116,6 +116,16 @@ class NodeNumbers:
         other.future_differs = bool(other.releasing.any())
         return other
 
+    def of_one_pod(self, request: Floats, nonzero: Floats) -> Floats:
+        """What a pod with this request adds to each row of the matrix."""
+        one = NodeNumbers(self.idle.shape[0], 1)
+        rows = len(request)
+        one.idle[:rows, 0] = -request
+        one.used[:rows, 0] = one.kube_requested[:rows, 0] = request
+        one.kube_nonzero[:, 0] = nonzero
+        one.kube_pods[0] = 1
+        return one.matrix[:, 0].copy()
+
     def future_idle(self) -> Floats:
         """What will be free after releasing tasks are deleted and pipelined ones have started: [resources x nodes]."""
         return self.idle + self.releasing - self.pipelined

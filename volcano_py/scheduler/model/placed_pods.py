@@ -61,6 +61,17 @@ class PlacedPods:
             del self.on_node[task.node]
         self.count(task, -1)
 
+    def replace(self, old: Task, new: Task) -> None:
+        """Replace a task by one of the same class, job and node."""
+        if not new.takes_capacity or not old.takes_capacity or status.RELEASING in (old.status, new.status):
+            if old.takes_capacity:
+                self.take(old)
+            if new.takes_capacity:
+                self.put(new)
+            return
+        self.changes.add(new.node)
+        self.on_node[new.node][new.key] = new
+
     def release(self, task: Task) -> None:
         """Count a task as releasing: what it holds becomes free later."""
         i = self._table.index.get(task.node)
@@ -79,19 +90,18 @@ class PlacedPods:
         if i is None:
             return
         n, rows = self._table.numbers, len(self._table.rows)
-        if sign < 0 and n.used[:rows, i].max(initial=0.0) >= EXACT:
+        usage = task.spec_class.usage(self._table, n)
+        if sign > 0:
+            n.matrix[:, i] += usage
+        elif max(n.used[:rows, i].tolist()) >= EXACT:
             self._add_up(i)
             return
-        v = task.spec_class.vector(self._table) * sign
-        n.idle[:rows, i] -= v
-        n.used[:rows, i] += v
-        n.kube_requested[:rows, i] += v
+        else:
+            n.matrix[:, i] -= usage
         if not task.job:
-            n.foreign[:rows, i] += v
+            n.foreign[:rows, i] += sign * task.spec_class.vector(self._table)
         if task.status == status.RELEASING:
-            n.releasing[:rows, i] += v
-        n.kube_pods[i] += sign
-        n.kube_nonzero[:, i] += sign * task.spec_class.nonzero
+            n.releasing[:rows, i] += sign * task.spec_class.vector(self._table)
 
     def _add_up(self, node: int) -> None:
         """Compute the sums of a node again, after an amount that was too large for exact subtraction."""

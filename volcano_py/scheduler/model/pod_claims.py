@@ -84,4 +84,29 @@ class PodClaims:
         for key in sorted(keys):
             task = self._cluster.tasks.get(key)
             if task is not None:
-                self._cluster.classify(task)
+                self._classify(task)
+
+    def _classify(self, task: Task) -> None:
+        """Determine the class of a task again, after an object that its claims depend on has changed."""
+        cluster = self._cluster
+        try:
+            claims = self.demand(task.pod)
+        except ValueError:
+            # The pod keeps its former class; its next event reports the error.
+            return
+        spec_class = cluster.classes.of(task.pod, claims)
+        if spec_class is task.spec_class:
+            task.claims = claims
+            return
+        job = cluster.jobs.get(task.job)
+        if job is not None:
+            job.remove(task)
+        if task.takes_capacity:
+            cluster.node_changes.add(task.node)
+            cluster.placed.count(task, -1)
+        task.set_class(spec_class, claims)
+        if task.takes_capacity:
+            cluster.placed.count(task, +1)
+        if job is not None:
+            job.add(task)
+            cluster.job_changes.add(task.job)

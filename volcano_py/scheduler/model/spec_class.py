@@ -27,7 +27,7 @@ from volcano_py.api.core import Container, ContainerPort, Pod, Toleration
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
 from volcano_py.scheduler.model.demand import NONE, Demand
-from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import PODS
@@ -44,6 +44,8 @@ DECLARED = (
     names.ASCEND_VNPU_MODE,
 )
 """Annotations that node rules read: pods that differ in one of them are of different classes."""
+_OF_CLASS = (*DECLARED, names.VGPU_PODGROUP_POLICY, names.GROUP_NAME)
+"""All annotations that the class of a pod depends on."""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -53,6 +55,7 @@ class SpecClass:
     __slots__ = (
         "__weakref__",
         "_rows",
+        "_usage",
         "_vector",
         "affinity",
         "best_effort",
@@ -101,6 +104,7 @@ class SpecClass:
         self.namespace = pod.metadata.namespace
         self._vector: NDArray[np.float64] | None = None
         self._rows: list[int] = []
+        self._usage: dict[int, NDArray[np.float64]] = {}
 
     def vector(self, table: NodeTable) -> NDArray[np.float64]:
         """The request as one column of the node table: float64 [resources]."""
@@ -110,13 +114,39 @@ class SpecClass:
             for name, amount in self.request.as_dict().items():
                 v[table.rows[name]] = amount
             self._vector = v
+            self._usage.clear()
             self._rows = sorted(table.rows[name] for name in self.request.keys())
         return v
+
+    def usage(self, table: NodeTable, numbers: NodeNumbers) -> NDArray[np.float64]:
+        """What one pod adds to each row of the matrix of numbers while it runs on a node."""
+        v = self.vector(table)
+        found = self._usage.get(len(numbers.matrix))
+        if found is None:
+            found = self._usage[len(numbers.matrix)] = numbers.of_one_pod(v, self.nonzero)
+        return found
 
     def checked_rows(self, table: NodeTable) -> list[int]:
         """The rows that must fit: cpu, memory and every scalar of the request, even with 0."""
         self.vector(table)
         return self._rows
+
+
+def equal_for_nodes(old: Pod, new: Pod) -> bool:
+    """Whether a pod without claims has certainly kept its class with an update: its spec and all annotations that a
+    class depends on are the same, and it was not resized."""
+    if old.spec != new.spec or _resized(old) or _resized(new):
+        return False
+    before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
+    return before == now or all(before.get(key) == now.get(key) for key in _OF_CLASS)
+
+
+def _resized(pod: Pod) -> bool:
+    """Whether the status of a container has resources, which may differ from those of the spec."""
+    status = pod.status
+    return any(
+        s.resources is not None for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    )
 
 
 class SpecClasses:
@@ -133,11 +163,7 @@ class SpecClasses:
 
     def of(self, pod: Pod, claims: Demand = NONE) -> SpecClass:
         """The class of a pod. Raises ValueError for an invalid request or affinity."""
-        resized = any(
-            s.resources is not None
-            for s in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
-        )
-        request = pod_request(pod) if resized else None
+        request = pod_request(pod) if _resized(pod) else None
         key = _key(pod, request, claims)
         known = self._known.get(key)
         if known is None:
