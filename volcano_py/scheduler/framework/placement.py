@@ -24,6 +24,7 @@ from volcano_py.scheduler.framework.fit_errors import Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import Bools, Filter, Floats, Indices, Score
 from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
 from volcano_py.scheduler.framework.run_places import places_of_run
+from volcano_py.scheduler.framework.shortages import SessionShortages
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, SomeNodes
 from volcano_py.scheduler.model.task import Task
 
@@ -52,6 +53,8 @@ class Placement(ClassViews):
         """Whether kube-scheduler's view of the nodes is updated with each placement."""
         self.sampler: Callable[[Bools], Bools] | None = None
         """Which of the nodes that accept a task are compared; None: all."""
+        self.shortages: SessionShortages | None = None
+        """The classes for which every node lacks capacity; None: they are not kept."""
         self._resolvable = ResolvableNodes()
 
     # ---- filtering --------------------------------------------------------------------------------------
@@ -128,6 +131,8 @@ class Placement(ClassViews):
 
         `without`: nodes that are left out. None: no node accepts the task; `fit_errors` gives the reasons.
         """
+        if check_capacity and self.shortages is not None and self.shortages.of(task.spec_class) is not None:
+            return None
         view = self.view(task)
         everywhere = check_capacity and self.shard is None and without is None and not view.domain_filters
         everywhere = everywhere and self.sampler is None
@@ -203,10 +208,15 @@ class Placement(ClassViews):
     @isolating
     def fit_errors(self, task: Task, check_capacity: bool = True) -> FitErrors:
         """Why no node accepts the task: the reasons of all nodes, counted."""
+        known = self.shortages.of(task.spec_class) if check_capacity and self.shortages is not None else None
+        if known is not None:
+            return known
         view = self.view(task)
         if view.fit_errors is not None and view.fit_errors[0] == self.numbers.log.position:
             return view.fit_errors[1]
         errors = count_fit_errors(self, task, check_capacity)
+        if check_capacity and self.shortages is not None and not view.future.any():
+            self.shortages.add(task.spec_class)
         if not view.domain_filters:
             view.fit_errors = (self.numbers.log.position, errors)
         return errors

@@ -33,6 +33,7 @@ from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.sampling import Rotation
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs, SettledJobs
+from volcano_py.scheduler.framework.shortages import SessionShortages, Shortages
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.model import status as st
@@ -207,6 +208,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         if not self.deviations.every_node and target < len(self.table):
             rotation = self.cluster.keep(Rotation)
             self.placement.sampler = lambda accepted: rotation.sample(accepted, target)
+        elif shard is None:
+            self.placement.shortages = SessionShortages(self.cluster.keep(Shortages), self.cluster, self.numbers)
 
     def close_plugin(self, plugin: str) -> None:
         """Called when a plugin failed to open: without its callbacks no job is placed and no pod is evicted."""
