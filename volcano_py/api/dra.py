@@ -208,6 +208,8 @@ class ResourceClaimConsumer(ApiType):
 class ResourceClaimStatus(ApiType):
     allocation: JsonMap | None = None
     reserved_for: list[ResourceClaimConsumer] | None = None
+    devices: list[JsonMap] | None = None
+    """What drivers report about allocated devices."""
 
 
 class ResourceClaim(ApiObject):
@@ -241,6 +243,31 @@ def results(allocation: JsonMap | None) -> list[JsonMap]:
 def device_id(result: JsonMap) -> tuple[str, str, str]:
     """Driver, pool and device of one allocated device."""
     return str(result.get("driver", "")), str(result.get("pool", "")), str(result.get("device", ""))
+
+
+def has_binding_conditions(allocation: JsonMap | None) -> bool:
+    """Whether a pod may be bound only after conditions of an allocated device have become true."""
+    return any(result.get("bindingConditions") for result in results(allocation))
+
+
+def binding_state(status: ResourceClaimStatus) -> tuple[bool, str]:
+    """Whether the binding conditions of all allocated devices are true, and why one of the devices has failed."""
+    for result in results(status.allocation):
+        wanted = result.get("bindingConditions") or ()
+        if not wanted:
+            continue
+        reported = next((d for d in status.devices or () if device_id(d) == device_id(result)), None)
+        if reported is None:
+            return False, ""
+        true = {c.get("type"): c for c in reported.get("conditions") or () if c.get("status") == "True"}
+        for name in result.get("bindingFailureConditions") or ():
+            if name in true:
+                text = f"{'/'.join(device_id(result))} has {name}"
+                details = [str(true[name].get(key) or "") for key in ("reason", "message")]
+                return False, ": ".join([text, *filter(None, details)])
+        if not all(name in true for name in wanted):
+            return False, ""
+    return True, ""
 
 
 def same_devices(one: JsonMap | None, other: JsonMap | None) -> bool:

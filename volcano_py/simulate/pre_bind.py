@@ -1,7 +1,8 @@
 """The effects of pre-bind steps in a described cluster, including the immediate reactions of its controllers.
 
 A volume that is reserved for a claim is bound to it. A claim with a selected node is provisioned, if its class has a
-provisioner. A step that is based on an older version of its object fails, as with an API server.
+provisioner. The binding conditions of devices become true. A step that is based on an older version of its object
+fails, as with an API server.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
+import msgspec
+
 from volcano_py.api import dra, storage
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, PreBindStep, SelectNode
+from volcano_py.scheduler.model.pre_bind import (
+    AllocateClaim,
+    AwaitDevices,
+    AwaitVolume,
+    BindVolume,
+    PreBindStep,
+    SelectNode,
+)
 from volcano_py.simulate.manifests import Manifest
 
 Objects = dict[tuple[str, str], Manifest]
@@ -87,6 +97,8 @@ class ClaimWrites:
                     raise StepRejected(f"PersistentVolumeClaim {step.namespace}/{step.claim} has no volume")
             case AllocateClaim():
                 self._allocate(step)
+            case AwaitDevices():
+                self._await_devices(step)
 
     def _get(self, kind: str, key: str, version: str) -> Manifest:
         found = self._objects.get((kind, key))
@@ -164,6 +176,14 @@ class ClaimWrites:
             reserved.append({"resource": "pods", "name": step.pod, "uid": step.pod_uid})
         self._write(claim)
         self.changed[f"claim:{key}"] = shown(claim)
+
+
+    def _await_devices(self, step: AwaitDevices) -> None:
+        """Devices become ready at once, except those with a failure condition."""
+        claim = self._get("ResourceClaim", f"{step.namespace}/{step.claim}", "")
+        _, failure = dra.binding_state(msgspec.convert(claim["status"], dra.ResourceClaimStatus))
+        if failure:
+            raise StepRejected(f"ResourceClaim {step.namespace}/{step.claim}: device {failure}")
 
 
 def _made(claim: Manifest, class_name: str, provisioner: str, node: str) -> Manifest:

@@ -11,8 +11,16 @@ from volcano_py.api import dra, kinds, storage
 from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, RESOURCECLAIM
 from volcano_py.kube import Client
 from volcano_py.sandbox.cluster import Sandbox
-from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet, StepFailed, carry_out, undo
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, PreBindStep, SelectNode
+from volcano_py.scheduler.dispatch.pre_bind_writes import carry_out, undo
+from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed
+from volcano_py.scheduler.model.pre_bind import (
+    AllocateClaim,
+    AwaitDevices,
+    AwaitVolume,
+    BindVolume,
+    PreBindStep,
+    SelectNode,
+)
 
 DATA = {"storageClassName": "none", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 DISK = {
@@ -151,3 +159,38 @@ async def test_a_deleted_claim(api: Client) -> None:
     await fails(api, allocate("u", "a"), "was deleted")
     await undo(api, allocate("u", "a"))
     assert (await api.list(NODE)).items
+
+
+async def test_waiting_for_the_binding_conditions_of_devices(api: Client) -> None:
+    step = AwaitDevices("default", "c", "")
+    await fails(api, step, "was deleted or deallocated")
+    uid = await resource_claim(api)
+    device = {"driver": "d", "pool": "p", "device": "one"}
+    result = {"request": "r", **device, "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    allocate = AllocateClaim("default", "c", uid, "web", "pod-uid", {"devices": {"results": [result]}})
+    await carry_out(api, allocate)
+    found = await read(api, RESOURCECLAIM, "c")
+    assert found.status.allocation["allocationTimestamp"], "others see since when devices are awaited"
+    with pytest.raises(NotYet, match="binding conditions of its devices are not true"):
+        await carry_out(api, step)
+    for conditions, ended in (
+        ([_condition("Attached", "False")], NotYet),
+        ([_condition("Attached", "True"), _condition("Broken", "True")], StepFailed),
+        ([_condition("Attached", "True"), _condition("Broken", "False")], None),
+    ):
+        body = {"status": {"devices": [{**device, "conditions": conditions}]}}
+        await api.patch(RESOURCECLAIM, "c", body, "default", "merge", "status")
+        if ended is None:
+            await carry_out(api, step)
+        else:
+            with pytest.raises(ended, match="Broken: Why" if ended is StepFailed else "not true"):
+                await carry_out(api, step)
+    await undo(api, allocate)
+    found = await read(api, RESOURCECLAIM, "c")
+    assert (found.status.allocation, found.status.devices) == (None, None)
+    await fails(api, step, "was deleted or deallocated")
+
+
+def _condition(name: str, value: str) -> dict[str, str]:
+    since = "2026-01-01T00:00:00Z"
+    return {"type": name, "status": value, "reason": "Why", "message": "", "lastTransitionTime": since}

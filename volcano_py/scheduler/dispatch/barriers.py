@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from volcano_py.scheduler.dispatch.messages import Outcome
 from volcano_py.scheduler.model.plan import Bind, Operation
-from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBindStep
+from volcano_py.scheduler.model.pre_bind import AwaitDevices, AwaitVolume, PreBindStep
 
 
 @dataclass(eq=False, slots=True)
@@ -32,7 +32,8 @@ class StepWrite:
     @property
     def patience(self) -> float:
         """Seconds for which the step may wait for other components; 0: it does not wait."""
-        return self.step.timeout if isinstance(self.step, AwaitVolume) and not self.undo else 0.0
+        step = self.step
+        return step.timeout if isinstance(step, AwaitVolume | AwaitDevices) and not self.undo else 0.0
 
 
 @dataclass(eq=False, slots=True)

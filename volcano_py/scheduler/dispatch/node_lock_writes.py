@@ -11,7 +11,7 @@ import time
 from volcano_py.api import core, kinds
 from volcano_py.api.meta import parse_time
 from volcano_py.kube import Client, NotFound
-from volcano_py.scheduler.dispatch.step_failed import StepFailed
+from volcano_py.scheduler.dispatch.step_objects import StepFailed
 from volcano_py.scheduler.model.pre_bind import LOCK_EXPIRES, LockNode
 
 

@@ -1,4 +1,4 @@
-"""The pre-bind steps as API calls, and their undo. kube-scheduler: PreBind of VolumeBinding and DynamicResources.
+"""The pre-bind steps as API calls, and their undo; those of volumes. kube-scheduler: PreBind of VolumeBinding.
 
 Each step reads its object first: it does not repeat what is already written, and does not change what belongs to
 another pod. A write contains the resourceVersion that was read. The undo removes what the step has written, unless
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.api import dra, kinds, storage
-from volcano_py.api.kinds import ResourceType
-from volcano_py.kube import Client, Conflict, NotFound
+from volcano_py.api import kinds, storage
+from volcano_py.kube import Client, Conflict
 from volcano_py.scheduler.dispatch.node_lock_writes import lock_node, unlock_node
-from volcano_py.scheduler.dispatch.step_failed import StepFailed
+from volcano_py.scheduler.dispatch.resource_claim_writes import allocate, await_devices, deallocate
+from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed, read, unchanged
 from volcano_py.scheduler.model.pre_bind import (
     AllocateClaim,
+    AwaitDevices,
     AwaitVolume,
     BindVolume,
     LockNode,
@@ -27,21 +28,19 @@ RETRIES = 5
 """Attempts of a write that conflicts with changes of other clients."""
 
 
-class NotYet(Exception):
-    """What a step waits for has not happened yet."""
-
-
 async def carry_out(client: Client, step: PreBindStep) -> None:
     """Execute one step. Raises StepFailed, NotYet and KubeError."""
     match step:
         case AwaitVolume():
             await _await_volume(client, step)
+        case AwaitDevices():
+            await await_devices(client, step)
         case SelectNode():
             await _retried(_select_node, client, step)
         case BindVolume():
             await _retried(_bind_volume, client, step)
         case AllocateClaim():
-            await _retried(_allocate, client, step)
+            await _retried(allocate, client, step)
         case LockNode():
             await _retried(lock_node, client, step)
 
@@ -49,14 +48,14 @@ async def carry_out(client: Client, step: PreBindStep) -> None:
 async def undo(client: Client, step: PreBindStep) -> None:
     """Undo one step, if it was executed. Raises KubeError."""
     match step:
-        case AwaitVolume():
+        case AwaitVolume() | AwaitDevices():
             return
         case SelectNode():
             await _retried(_unselect_node, client, step)
         case BindVolume():
             await _retried(_unbind_volume, client, step)
         case AllocateClaim():
-            await _retried(_deallocate, client, step)
+            await _retried(deallocate, client, step)
         case LockNode():
             await _retried(unlock_node, client, step)
 
@@ -71,25 +70,12 @@ async def _retried(write: Any, client: Client, step: PreBindStep) -> None:
                 raise
 
 
-async def _read(client: Client, rt: ResourceType, name: str, namespace: str, type: Any) -> Any:
-    try:
-        return await client.get(rt, name, namespace or None, type=type)
-    except NotFound:
-        return None
-
-
-def _unchanged(found: Any, version: str) -> None:
-    """Raises StepFailed if the object has another version than the one that the step is based on."""
-    if version and found.metadata.resource_version != version:
-        raise StepFailed(f"{found.kind} {found.metadata.key} has changed since the decision; the pod is retried")
-
-
 # ---- volumes ----------------------------------------------------------------------------------------------------
 
 
 async def _claim(client: Client, step: SelectNode | AwaitVolume) -> storage.PersistentVolumeClaim:
     rt = kinds.PERSISTENTVOLUMECLAIM
-    found = await _read(client, rt, step.claim, step.namespace, storage.PersistentVolumeClaim)
+    found = await read(client, rt, step.claim, step.namespace, storage.PersistentVolumeClaim)
     name = f"PersistentVolumeClaim {step.namespace}/{step.claim}"
     if found is None or (step.uid and found.metadata.uid != step.uid):
         raise StepFailed(f"{name} of uid {step.uid} was deleted")
@@ -101,7 +87,7 @@ async def _claim(client: Client, step: SelectNode | AwaitVolume) -> storage.Pers
 
 async def _select_node(client: Client, step: SelectNode) -> None:
     claim = await _claim(client, step)
-    _unchanged(claim, step.resource_version)
+    unchanged(claim, step.resource_version)
     selected = (claim.metadata.annotations or {}).get(storage.SELECTED_NODE)
     if selected == step.node:
         return
@@ -141,14 +127,14 @@ async def _await_volume(client: Client, step: AwaitVolume) -> None:
 
 
 async def _bind_volume(client: Client, step: BindVolume) -> None:
-    volume = await _read(client, kinds.PERSISTENTVOLUME, step.volume, "", storage.PersistentVolume)
+    volume = await read(client, kinds.PERSISTENTVOLUME, step.volume, "", storage.PersistentVolume)
     if volume is None or volume.metadata.deletion_timestamp:
         raise StepFailed(f"PersistentVolume {step.volume} was deleted")
     ref = volume.spec.claim_ref
     wanted = (step.namespace, step.claim)
     if ref is not None and (ref.namespace, ref.name) == wanted and ref.uid == step.uid:
         return
-    _unchanged(volume, step.resource_version)
+    unchanged(volume, step.resource_version)
     if ref is not None and ((ref.namespace, ref.name) != wanted or ref.uid):
         owner = f"{ref.namespace}/{ref.name}"
         raise StepFailed(f"PersistentVolume {step.volume} was bound to claim {owner} in the meantime")
@@ -168,7 +154,7 @@ async def _bind_volume(client: Client, step: BindVolume) -> None:
 
 
 async def _unbind_volume(client: Client, step: BindVolume) -> None:
-    volume = await _read(client, kinds.PERSISTENTVOLUME, step.volume, "", storage.PersistentVolume)
+    volume = await read(client, kinds.PERSISTENTVOLUME, step.volume, "", storage.PersistentVolume)
     if volume is None or volume.status.phase == "Bound":
         return
     ref = volume.spec.claim_ref
@@ -183,72 +169,3 @@ async def _unbind_volume(client: Client, step: BindVolume) -> None:
             "spec": {"claimRef": None},
         }
         await client.patch(kinds.PERSISTENTVOLUME, step.volume, body, None, "merge")
-
-
-# ---- ResourceClaims -----------------------------------------------------------------------------------------------
-
-
-async def _resource_claim(client: Client, step: AllocateClaim) -> dra.ResourceClaim | None:
-    found = await _read(client, kinds.RESOURCECLAIM, step.claim, step.namespace, dra.ResourceClaim)
-    if found is None or (step.uid and found.metadata.uid != step.uid):
-        return None
-    claim: dra.ResourceClaim = found
-    return claim
-
-
-async def _allocate(client: Client, step: AllocateClaim) -> None:
-    claim = await _resource_claim(client, step)
-    name = f"ResourceClaim {step.namespace}/{step.claim}"
-    if claim is None or claim.metadata.deletion_timestamp:
-        raise StepFailed(f"{name} of uid {step.uid} was deleted")
-    reserved = list(claim.status.reserved_for or ())
-    mine = any(r.uid == step.pod_uid for r in reserved)
-    has = claim.status.allocation
-    if has is None and step.allocation is None:
-        raise StepFailed(f"{name} was deallocated in the meantime")
-    if has is not None and step.allocation is not None and not dra.same_devices(has, step.allocation):
-        raise StepFailed(f"{name} was allocated in the meantime")
-    if mine and has is not None:
-        return
-    _unchanged(claim, step.resource_version)
-    if len(reserved) >= dra.MAX_CONSUMERS:
-        raise StepFailed(f"{name} is reserved by {dra.MAX_CONSUMERS} pods, which is the limit")
-    version = claim.metadata.resource_version
-    finalizers = claim.metadata.finalizers or []
-    if has is None and dra.FINALIZER not in finalizers:
-        body: dict[str, Any] = {"metadata": {"resourceVersion": version, "finalizers": [*finalizers, dra.FINALIZER]}}
-        found = await client.patch(
-            kinds.RESOURCECLAIM, step.claim, body, step.namespace, "merge", type=dra.ResourceClaim
-        )
-        version = found.metadata.resource_version
-    consumers = [dra.reference(r) for r in reserved]
-    if not mine:
-        consumers.append({"resource": "pods", "name": step.pod, "uid": step.pod_uid})
-    status: dict[str, Any] = {"reservedFor": consumers}
-    if has is None:
-        status["allocation"] = step.allocation
-    body = {"metadata": {"resourceVersion": version}, "status": status}
-    await client.patch(kinds.RESOURCECLAIM, step.claim, body, step.namespace, "merge", "status")
-
-
-async def _deallocate(client: Client, step: AllocateClaim) -> None:
-    """Remove the reservation, and with the last one the allocation, as the ResourceClaim controller does."""
-    claim = await _resource_claim(client, step)
-    if claim is None:
-        return
-    reserved = list(claim.status.reserved_for or ())
-    others = [r for r in reserved if r.uid != step.pod_uid]
-    version, allocated = claim.metadata.resource_version, claim.status.allocation is not None
-    if len(others) != len(reserved):
-        status: dict[str, Any] = {"reservedFor": [dra.reference(r) for r in others] or None}
-        if not others:
-            status["allocation"], allocated = None, False
-        body: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": status}
-        found = await client.patch(
-            kinds.RESOURCECLAIM, step.claim, body, step.namespace, "merge", "status", type=dra.ResourceClaim
-        )
-        version = found.metadata.resource_version
-    if dra.FINALIZER in (claim.metadata.finalizers or ()) and not allocated:
-        left = [f for f in claim.metadata.finalizers or () if f != dra.FINALIZER]
-        body = {"metadata": {"resourceVersion": version, "finalizers": left or None}}
-        await client.patch(kinds.RESOURCECLAIM, step.claim, body, step.namespace, "merge")

@@ -20,8 +20,7 @@ from volcano_py.scheduler.dispatch import pre_bind_writes
 from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
 from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import Failure
-from volcano_py.scheduler.dispatch.pre_bind_writes import NotYet
-from volcano_py.scheduler.dispatch.step_failed import StepFailed
+from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
 from volcano_py.scheduler.model.group_names import NATIVE, reference

@@ -55,6 +55,9 @@ class Deviations:
     shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
     pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
     scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed even if several nodes accept it")
+    device_binding_conditions: bool = _on(
+        "devices that become ready only after their allocation can be allocated; the bind waits for them"
+    )
     read_write_once_pod: bool = _on("a ReadWriteOncePod claim is used by one pod at a time")
     rank_holds: bool = _on("no job evicts pods of higher priority, of a queue within its share, or without any reason")
     kept_nominations: bool = _on("capacity freed for a pod is kept for it, so that its victims cannot use it again")

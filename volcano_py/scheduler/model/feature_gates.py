@@ -1,4 +1,4 @@
-"""Feature gates and their defaults. Volcano: pkg/features.
+"""Feature gates and their defaults. Volcano: pkg/features; for devices, those of Kubernetes 1.36.
 
 `--feature-gates` changes them. The model keeps the enabled ones (`Cluster.features`), and rules read them there.
 """
@@ -19,12 +19,14 @@ DEFAULT_GATES = frozenset(
         "DynamicResourceAllocation",
         "DRAAdminAccess",
         "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
         "DRADeviceTaints",
+        "DRAExtendedResource",
         "DRAPartitionableDevices",
         "DRAPrioritizedList",
     }
 )
-"""Volcano's feature gates that are enabled by default."""
+"""The feature gates that are enabled by default."""
 
 
 def enabled_gates(given: Mapping[str, bool], priority_class: bool = True) -> frozenset[str]:

@@ -66,6 +66,16 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
     """The version of the claim, see SelectNode."""
 
 
+class AwaitDevices(Struct, tag_field="step", tag="await-devices", frozen=True, gc=False):
+    """Wait until the binding conditions of a ResourceClaim's devices are true."""
+
+    namespace: str
+    claim: str
+    uid: str
+    timeout: float = 600.0
+    """Seconds."""
+
+
 class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False):
     """Lock a node for a pod with devices: an annotation with the time of the lock. The device plugin removes it when it
     has assigned the devices to the pod."""
@@ -80,7 +90,7 @@ class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False)
 LOCK_EXPIRES = 300.0
 """Seconds after which a node's lock is stale and ignored."""
 
-PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | LockNode
+PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | AwaitDevices | LockNode
 
 
 class PreBind(NamedTuple):
@@ -95,7 +105,7 @@ def object_of(step: PreBindStep) -> tuple[str, str, str]:
     match step:
         case BindVolume():
             return "PersistentVolume", "", step.volume
-        case AllocateClaim():
+        case AllocateClaim() | AwaitDevices():
             return "ResourceClaim", step.namespace, step.claim
         case LockNode():
             return "Node", "", step.node

@@ -28,7 +28,7 @@ class ClaimBook(DeviceChoice):
     """Claims whose pods all leave: their devices are released later."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session.cluster)
+        super().__init__(session.cluster, session.deviations.device_binding_conditions)
         self._session = session
         self._used: dict[DeviceId, Mapping[str, dra.JsonMap]] | None = None
         self._left: dict[str, set[str]] = {}

@@ -24,6 +24,10 @@ def allocation_of(
         result: dra.JsonMap = {"request": request, "driver": driver, "pool": pool, "device": name}
         if admin:
             result["adminAccess"] = True
+        if device.spec.binding_conditions:
+            result["bindingConditions"] = device.spec.binding_conditions
+            if device.spec.binding_failure_conditions:
+                result["bindingFailureConditions"] = device.spec.binding_failure_conditions
         if tolerations:
             result["tolerations"] = [_toleration(t) for t in tolerations]
         if consumed is not None:
@@ -65,7 +69,7 @@ def _config(claim: dra.ResourceClaim, requests: set[str], device_class: DeviceCl
 
 
 def _selector(chosen: Sequence[Chosen], node: str) -> dra.JsonMap | None:
-    """The nodes on which the devices can be used: one node, if one of the devices is local to it."""
-    if all(c.device.everywhere for c in chosen):
+    """The nodes on which the devices can be used: one node, if one of the devices is local to it or binds to it."""
+    if all(c.device.everywhere and not c.device.spec.binds_to_node for c in chosen):
         return None
     return {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}

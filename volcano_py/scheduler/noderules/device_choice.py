@@ -56,11 +56,13 @@ class DeviceChoice:
     free_again: Collection[str] = frozenset()
     """Claims whose devices count as free."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, binding_conditions: bool = True) -> None:
+        """`binding_conditions`: devices that are ready only some time after their allocation can be chosen."""
         self._cluster = cluster
         self._claims = cluster.claims.resource_claims
         self._selectors = cluster.keep(DeviceSelectors)
         self._taints = "DRADeviceTaints" in cluster.features
+        self._later = binding_conditions and "DRADeviceBindingConditions" in cluster.features
         self._pools: dict[int, list[tuple[Pool, list[Device]]]] = {}
         self._pools_of: tuple[int, int] | None = None
         """The generations of devices and nodes for which `_pools` was built."""
@@ -153,12 +155,14 @@ class DeviceChoice:
         return accept(of_class.spec.selectors or (), device) and accept(selectors, device)
 
     def _pools_by_node(self) -> dict[int, list[tuple[Pool, list[Device]]]]:
-        """The pools that each node can use, with the devices that it can use."""
+        """The pools that each node can use, with the devices that it can use; those with binding conditions last."""
         table = self._cluster.nodes
         found: dict[int, list[tuple[Pool, list[Device]]]] = {}
-        for pool in self._claims.pools.pools().values():
+        for pool in sorted(self._claims.pools.pools().values(), key=_has_binding_conditions):
             here: dict[int, list[Device]] = {}
             for device in pool.devices:
+                if device.spec.binding_conditions and not self._later:
+                    continue
                 for node in self._nodes_of(device):
                     here.setdefault(node, []).append(device)
             for node, devices in here.items():
@@ -176,3 +180,7 @@ class DeviceChoice:
         if device.selector is None:
             return []
         return np.flatnonzero(node_mask(self._cluster, device.selector)).tolist()
+
+
+def _has_binding_conditions(pool: Pool) -> bool:
+    return any(device.spec.binding_conditions for device in pool.devices)

@@ -4,6 +4,7 @@ DynamicResources.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,8 @@ from volcano_py.api import dra
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBind
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
 from volcano_py.scheduler.model.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook
@@ -157,20 +159,30 @@ def follow_claims(session: Session) -> None:
     )
 
 
-def claim_steps(session: Session, task: Task) -> PreBind | None:
-    """The writes that must succeed before a task with claims is bound."""
+def claim_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
+    """The writes that must succeed before a task with claims is bound. `timeout`: see `device_steps`."""
     demand = task.claims.devices
     if demand is None:
         return None
     allocations = book_of(session).decisions.get(task.slot, {})
-    written = session.cluster.claims.resource_claims.allocation
-    return PreBind(
-        [
-            allocation_step(task, claim, None if written(claim.key) is not None else allocations.get(claim.key))
-            for claim in demand.claims
-        ],
-        {},
-    )
+    return PreBind(device_steps(session.cluster, task, demand, allocations, timeout), {})
+
+
+def device_steps(
+    cluster: Cluster, task: Task, demand: ClaimDemand, decided: Mapping[str, dra.JsonMap], timeout: float
+) -> list[PreBindStep]:
+    """The writes to the claims of a pod before it is bound. `decided`: allocations by claim; `timeout`: the seconds for
+    which the bind waits for binding conditions of devices."""
+    written = {claim.key: cluster.claims.resource_claims.allocation(claim.key) for claim in demand.claims}
+    found: list[PreBindStep] = [
+        allocation_step(task, claim, decided.get(claim.key) if written[claim.key] is None else None)
+        for claim in demand.claims
+    ]
+    for claim in demand.claims:
+        if dra.has_binding_conditions(written[claim.key] or decided.get(claim.key)):
+            step = allocation_step(task, claim, None)
+            found.append(AwaitDevices(step.namespace, step.claim, step.uid, timeout))
+    return found
 
 
 def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:

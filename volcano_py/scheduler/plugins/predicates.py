@@ -60,6 +60,8 @@ class Predicates(Plugin):
         """The weight of the score by storage capacity, with the feature gate StorageCapacityScoring."""
         volume_shape: list[Point] = field(default_factory=lambda: [*EMPTIEST_FIRST], name="volumebinding.shape")
         """The score (0 to 10) at a `utilization` (0 to 100) of the storage capacity; linear between the points."""
+        device_timeout: int = field(default=600, name="dynamicresources.bindingTimeoutSeconds")
+        """Seconds for which a bind waits for the binding conditions of its devices. Not in Volcano."""
         filter_timeout: int = field(default=10, name="dynamicresources.filterTimeoutSeconds")
         """Accepted for compatibility: the search for devices is limited by steps, not by time."""
         cache: bool = field(default=False, name="predicate.CacheEnable")
@@ -119,7 +121,7 @@ class Predicates(Plugin):
         if task.claims is NONE:
             return None
         volumes = volume_steps(session, task, float(self.arguments.bind_timeout))
-        claims = claim_steps(session, task) if devices else None
+        claims = claim_steps(session, task, float(self.arguments.device_timeout)) if devices else None
         steps = [step for part in (volumes, claims) if part is not None for step in part.steps]
         return PreBind(steps, {}) if steps else None
 

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import dra
+from volcano_py.api.duration import parse_duration
 from volcano_py.api.kinds import RESOURCECLAIM
 from volcano_py.scheduler.model.resource_claims import ClaimDemand
 from volcano_py.scheduler.noderules.device_allocation import allocation_of
 from volcano_py.scheduler.noderules.device_choice import Decision, Rejection
 from volcano_py.scheduler.noderules.device_selectors import NO_CEL, can_select
-from volcano_py.scheduler.noderules.dynamic_resources import allocation_step, has_alternatives, rank_of
+from volcano_py.scheduler.noderules.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
@@ -49,8 +50,8 @@ _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     filter_timeout: str | None = None
     """Accepted: the search for devices is limited by steps, not by time."""
-    binding_timeout: str | None = None
-    """Accepted: binding conditions of devices are not implemented."""
+    binding_timeout: str = "600s"
+    """How long a bind waits for the binding conditions of its devices."""
 
 
 class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSteps):
@@ -59,6 +60,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
         self._handle = handle
+        self._timeout = parse_duration(args.binding_timeout)
         self._claims = handle.claims
         self._model = handle.cluster.model
         self._ledger = handle.cluster.model.claims.resource_claims
@@ -131,7 +133,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             if claim.claim is not None
         }
         task = self._model.tasks[pod.key]
-        steps = [allocation_step(task, claim, chosen.get(claim.key)) for claim in demand.claims]
+        steps = device_steps(self._model, task, demand, chosen, self._timeout)
         self._claims.reserve(pod, self.name, node, steps)
         return SUCCESS
 
