@@ -31,8 +31,8 @@ EXAMPLES = ROOT / "examples"
 NODES, SHAPES = (
     4,
     (
-        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,vgpu=2:A100:40Gi",
-        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,vgpu=1:A30:24Gi:mig",
+        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,nic=1:::later,vgpu=2:A100:40Gi",
+        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,nic=1:::later,vgpu=1:A30:24Gi:mig",
     ),
 )
 PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")

@@ -19,7 +19,14 @@ from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Result, Revoke
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model.plan import Bind, Operation
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitVolume, BindVolume, SelectNode
+from volcano_py.scheduler.model.pre_bind import (
+    AllocateClaim,
+    AwaitDevices,
+    AwaitVolume,
+    BindVolume,
+    PreBindStep,
+    SelectNode,
+)
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -33,6 +40,7 @@ FAILURES = (
 )
 CONF = load(configuration({"actions": "enqueue, allocate", "plugins": [["gang"], ["predicates"]]}), REGISTRY.actions)
 LOCAL = {"kind": "StorageClass", "provisioner": "kubernetes.io/no-provisioner"}
+GPU = "example.com/gpu"
 MADE = {"kind": "StorageClass", "provisioner": "csi.example.com"}
 
 
@@ -42,12 +50,12 @@ def described(rng: random.Random) -> list[dict[str, Any]]:
     objects: list[dict[str, Any]] = [
         {**LOCAL, "metadata": {"name": "local"}, "volumeBindingMode": "WaitForFirstConsumer"},
         {**MADE, "metadata": {"name": "made"}, "volumeBindingMode": "WaitForFirstConsumer"},
-        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}},
     ]
     for node in nodes:
         for i in range(rng.randint(0, 3)):
             objects.append(_disk(f"{node}-disk-{i}", node))
-        devices = [{"name": f"d{i}"} for i in range(rng.randint(0, 3))]
+        devices = [_device(f"d{i}", rng.random() < 0.3) for i in range(rng.randint(0, 3))]
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
         objects.append({"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec})
@@ -68,9 +76,16 @@ def described(rng: random.Random) -> list[dict[str, Any]]:
                 request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": rng.randint(1, 2)}}
                 devices_of = {"devices": {"requests": [request]}}
                 objects.append({"kind": "ResourceClaim", "metadata": {"name": f"claim-{name}"}, "spec": devices_of})
-            tasks[f"t{i}"] = {"pods": 1, "cpu": 1, "spec": spec}
+            extended = {GPU: rng.randint(1, 2)} if rng.random() < 0.3 else {}
+            tasks[f"t{i}"] = {"pods": 1, "cpu": 1, **extended, "spec": spec}
         jobs[f"g{number}"] = {"min": size, "tasks": tasks}
     return manifests({"nodes": nodes, "jobs": jobs, "objects": objects})
+
+
+def _device(name: str, later: bool) -> dict[str, Any]:
+    """`later`: it is ready only some time after its allocation."""
+    conditions = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"]} if later else {}
+    return {"name": name, **conditions}
 
 
 def _disk(name: str, node: str) -> dict[str, Any]:
@@ -183,7 +198,9 @@ class History:
 
     def undo(self, write: StepWrite) -> bool:
         objects, step = self.world.objects, write.step
-        if isinstance(step, AllocateClaim):
+        if isinstance(step, AllocateClaim) and step.extended is not None:
+            self.world.drop("ResourceClaim", f"{step.namespace}/{step.claim}")
+        elif isinstance(step, AllocateClaim):
             claim = objects.get(("ResourceClaim", f"{step.namespace}/{step.claim}"))
             status = (claim or {}).get("status") or {}
             reserved = status.get("reservedFor") or []
@@ -236,6 +253,9 @@ class History:
                 status = claim.get("status") or {}
                 if kind == "ResourceClaim" and status.get("allocation"):
                     assert status.get("reservedFor"), f"{key} keeps its devices without a pod"
+                if kind == "ResourceClaim" and claim["metadata"].get("ownerReferences"):
+                    pod = objects.get(("Pod", f"default/{claim['metadata']['ownerReferences'][0]['name']}"))
+                    assert pod is not None and pod["spec"].get("nodeName"), f"{key} is left behind"
 
     def check_pod(self, pod: dict[str, Any]) -> None:
         """A bound pod has everything that it claims."""
@@ -248,10 +268,16 @@ class History:
             status = self.world.objects["ResourceClaim", f"default/{row['resourceClaimName']}"].get("status") or {}
             uids = [c["uid"] for c in status.get("reservedFor") or ()]
             assert status.get("allocation") and pod["metadata"]["uid"] in uids
+        wanted = int(pod["spec"]["containers"][0].get("resources", {}).get("requests", {}).get(GPU, 0))
+        if wanted:
+            stated = pod["status"]["extendedResourceClaimStatus"]
+            status = self.world.objects["ResourceClaim", f"default/{stated['resourceClaimName']}"]["status"]
+            assert len(dra.results(status["allocation"])) == wanted, "it has another number of devices"
+            assert [c["uid"] for c in status["reservedFor"]] == [pod["metadata"]["uid"]]
 
 
 def _waits(op: Any) -> bool:
-    return isinstance(op, StepWrite) and isinstance(op.step, AwaitVolume) and not op.undo
+    return isinstance(op, StepWrite) and isinstance(op.step, AwaitVolume | AwaitDevices) and not op.undo
 
 
 def _is_bound(kind: str, obj: dict[str, Any]) -> bool:
@@ -266,7 +292,7 @@ def test_nothing_is_assigned_twice_or_kept_forever(block: int) -> None:
         plan = history.machine.plan
 
         def counting(first: int, operations: Any, now: float, plan: Any = plan) -> None:
-            kinds.update(type(s).__name__ for o in operations if isinstance(o, Bind) for s in o.steps)
+            kinds.update(_kind(s) for o in operations if isinstance(o, Bind) for s in o.steps)
             plan(first, operations, now)
 
         history.machine.plan = counting  # type: ignore[method-assign]
@@ -274,4 +300,10 @@ def test_nothing_is_assigned_twice_or_kept_forever(block: int) -> None:
             history.run()
         except AssertionError as error:
             raise AssertionError(f"history {seed}: {error}") from error
-    assert {c.__name__ for c in (SelectNode, BindVolume, AwaitVolume, AllocateClaim)} <= set(kinds)
+    steps = (SelectNode, BindVolume, AwaitVolume, AllocateClaim, AwaitDevices)
+    assert {c.__name__ for c in steps} | {"created"} <= set(kinds)
+
+
+def _kind(step: PreBindStep) -> str:
+    created = isinstance(step, AllocateClaim) and step.extended is not None
+    return "created" if created else type(step).__name__

@@ -19,6 +19,8 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 """Finalizer of allocated claims: their deletion waits for the deallocation."""
 MAX_CONSUMERS = 256
 """Maximum number of pods that may use one claim."""
+REPELLING = ("NoSchedule", "NoExecute")
+"""Effects of device taints that keep devices from claims which do not tolerate them."""
 MAX_DEVICES = 32
 """Maximum number of devices of one claim."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import dra, storage
+from volcano_py.scheduler.model.extended_resources import ANNOTATION
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import (
     AllocateClaim,
@@ -43,7 +44,7 @@ class ClaimWrites:
         self._objects = objects
         self._put = put
         self._drop = drop
-        self._made: list[str] = []
+        self._made: list[tuple[str, str]] = []
         self.changed: dict[str, str] = {}
         """The results of claims, as in `CycleResult.claims`."""
 
@@ -67,8 +68,8 @@ class ClaimWrites:
             except StepRejected as e:
                 failed |= {bind.uid: str(e) for bind in together}
                 self.changed = changed
-                for name in self._made:
-                    self._drop("PersistentVolume", name)
+                for kind, key in self._made:
+                    self._drop(kind, key)
                 for manifest in before.values():
                     self._put(manifest)
         return failed
@@ -84,6 +85,8 @@ class ClaimWrites:
                         yield "PersistentVolumeClaim", f"{step.namespace}/{step.claim}"
                     case AllocateClaim():
                         yield "ResourceClaim", f"{step.namespace}/{step.claim}"
+                        if step.extended is not None:
+                            yield "Pod", f"{step.namespace}/{step.pod}"
 
     def _carry_out(self, step: PreBindStep) -> None:
         match step:
@@ -139,7 +142,7 @@ class ClaimWrites:
             self._write(claim)
             return
         volume = _made(claim, class_name, provisioner, step.node)
-        self._made.append(volume["metadata"]["name"])
+        self._made.append(("PersistentVolume", volume["metadata"]["name"]))
         self._join(volume, claim)
 
     def _join(self, volume: Manifest, claim: Manifest) -> None:
@@ -163,6 +166,8 @@ class ClaimWrites:
 
     def _allocate(self, step: AllocateClaim) -> None:
         key = f"{step.namespace}/{step.claim}"
+        if step.extended is not None:
+            self._extend(step, key)
         claim = self._get("ResourceClaim", key, step.resource_version)
         status = claim.setdefault("status", {})
         if step.allocation is not None:
@@ -177,6 +182,15 @@ class ClaimWrites:
         self._write(claim)
         self.changed[f"claim:{key}"] = shown(claim)
 
+    def _extend(self, step: AllocateClaim, key: str) -> None:
+        """Create the claim of a pod for extended resources."""
+        assert step.extended is not None
+        pod = self._get("Pod", f"{step.namespace}/{step.pod}", "")
+        stated = {"resourceClaimName": step.claim, "requestMappings": step.extended["mappings"]}
+        pod.setdefault("status", {})["extendedResourceClaimStatus"] = stated
+        if ("ResourceClaim", key) not in self._objects:
+            self._made.append(("ResourceClaim", key))
+            self._put(_extended(step))
 
     def _await_devices(self, step: AwaitDevices) -> None:
         """Devices become ready at once, except those with a failure condition."""
@@ -184,6 +198,24 @@ class ClaimWrites:
         _, failure = dra.binding_state(msgspec.convert(claim["status"], dra.ResourceClaimStatus))
         if failure:
             raise StepRejected(f"ResourceClaim {step.namespace}/{step.claim}: device {failure}")
+
+
+def _extended(step: AllocateClaim) -> Manifest:
+    """The claim of a pod for extended resources."""
+    assert step.extended is not None
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": step.pod, "uid": step.pod_uid, "controller": True}
+    return {
+        "apiVersion": dra.API_VERSION,
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": step.claim,
+            "namespace": step.namespace,
+            "uid": f"{step.claim}-uid",
+            "annotations": {ANNOTATION: "true"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": step.extended["requests"]}},
+    }
 
 
 def _made(claim: Manifest, class_name: str, provisioner: str, node: str) -> Manifest:

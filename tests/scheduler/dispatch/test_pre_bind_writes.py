@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from volcano_py.api import dra, kinds, storage
-from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, RESOURCECLAIM
+from volcano_py.api import core, dra, kinds, storage
+from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, POD, RESOURCECLAIM
 from volcano_py.kube import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.scheduler.dispatch.pre_bind_writes import carry_out, undo
@@ -189,6 +189,31 @@ async def test_waiting_for_the_binding_conditions_of_devices(api: Client) -> Non
     found = await read(api, RESOURCECLAIM, "c")
     assert (found.status.allocation, found.status.devices) == (None, None)
     await fails(api, step, "was deleted or deallocated")
+
+
+async def test_a_claim_for_extended_resources_is_created_once_and_deleted(api: Client) -> None:
+    body = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    pod = await api.create(POD, body, "default", type=core.Pod)
+    request = {"name": "container-0-request-0", "exactly": {"deviceClassName": "gpu", "count": 1}}
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
+    extended = {"requests": [request], "mappings": [mapping]}
+    result = {"request": "container-0-request-0", "driver": "d", "pool": "p", "device": "one"}
+    allocation = {"devices": {"results": [result]}}
+    step = AllocateClaim("default", "made", "", "web", pod.metadata.uid, allocation, extended=extended)
+    await carry_out(api, step)
+    first = await read(api, RESOURCECLAIM, "made")
+    assert first.metadata.controller.uid == pod.metadata.uid
+    assert [r.uid for r in first.status.reserved_for] == [pod.metadata.uid]
+    assert dra.same_devices(first.status.allocation, allocation)
+    stated = (await api.get(POD, "web", "default"))["status"]["extendedResourceClaimStatus"]
+    assert stated == {"resourceClaimName": "made", "requestMappings": [mapping]}
+    await carry_out(api, step)
+    assert (await read(api, RESOURCECLAIM, "made")).metadata.resource_version == first.metadata.resource_version
+    other = AllocateClaim("default", "made", "", "web", "another", allocation, extended=extended)
+    await fails(api, other, "is not the claim of this pod")
+    await undo(api, step)
+    assert await api.list(RESOURCECLAIM, "default") == []
+    await undo(api, step)
 
 
 def _condition(name: str, value: str) -> dict[str, str]:

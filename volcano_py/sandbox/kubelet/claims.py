@@ -38,7 +38,8 @@ def _claims_of(pod: Object) -> list[str]:
     made = {row["name"]: row.get("resourceClaimName") for row in pod["status"].get("resourceClaimStatuses") or ()}
     rows = pod["spec"].get("resourceClaims") or ()
     found = [row.get("resourceClaimName") or made.get(row["name"], "") for row in rows]
-    return [name for name in found if name is not None]
+    extended = (pod["status"].get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    return [name for name in (*found, extended) if name is not None]
 
 
 def _of_volume(cluster: ClusterPort, pod: Object, name: str) -> str:
@@ -70,4 +71,13 @@ def _of_devices(cluster: ClusterPort, pod: Object, name: str) -> str:
     terms = (status["allocation"].get("nodeSelector") or {}).get("nodeSelectorTerms")
     if terms is not None and not cluster.node_matches(pod["spec"]["nodeName"], terms):
         return f"ResourceClaim {name} is allocated on another node than {pod['spec']['nodeName']}"
+    reported = {_id(row): row.get("conditions") or () for row in status.get("devices") or ()}
+    for result in status["allocation"].get("devices", {}).get("results") or ():
+        true = {row["type"] for row in reported.get(_id(result), ()) if row["status"] == "True"}
+        if not true.issuperset(result.get("bindingConditions") or ()):
+            return f"device {result['device']} of ResourceClaim {name} is not ready"
     return ""
+
+
+def _id(row: Object) -> tuple[str, str, str]:
+    return row["driver"], row["pool"], row["device"]

@@ -12,6 +12,7 @@ from typing import Any
 from volcano_py.api import dra, kinds
 from volcano_py.api.meta import format_time
 from volcano_py.kube import Client
+from volcano_py.scheduler.dispatch.extended_claim_writes import create_extended, delete_extended, state_in_pod
 from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed, read, unchanged
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitDevices
 
@@ -28,6 +29,9 @@ async def allocate(client: Client, step: AllocateClaim) -> None:
     """Reserve a claim for a pod, and write its allocation. Raises StepFailed and KubeError."""
     claim = await _resource_claim(client, step)
     name = f"ResourceClaim {step.namespace}/{step.claim}"
+    if step.extended is not None:
+        claim = await create_extended(client, step, claim)
+        await state_in_pod(client, step)
     if claim is None or claim.metadata.deletion_timestamp:
         raise StepFailed(f"{name} of uid {step.uid} was deleted")
     reserved = list(claim.status.reserved_for or ())
@@ -64,6 +68,9 @@ async def deallocate(client: Client, step: AllocateClaim) -> None:
     """Remove the reservation, and with the last one the allocation, as the ResourceClaim controller does."""
     claim = await _resource_claim(client, step)
     if claim is None:
+        return
+    if step.extended is not None:
+        await delete_extended(client, claim)
         return
     reserved = list(claim.status.reserved_for or ())
     others = [r for r in reserved if r.uid != step.pod_uid]

@@ -55,6 +55,9 @@ class Deviations:
     shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
     pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
     scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed even if several nodes accept it")
+    extended_resource_claims: bool = _on(
+        "an extended resource that a DeviceClass provides is served by its devices, with a claim for the pod"
+    )
     device_binding_conditions: bool = _on(
         "devices that become ready only after their allocation can be allocated; the bind waits for them"
     )

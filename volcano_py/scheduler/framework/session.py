@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
+from volcano_py.scheduler.framework.arguments import get_bool
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
@@ -90,6 +91,8 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         cluster.cycle += 1
         cluster.use_rules(configuration)
         cluster.claims.count_all_drivers(not configuration.deviations.known_drivers)
+        extended = configuration.deviations.extended_resource_claims and _allocates_devices(configuration)
+        cluster.claims.serve_extended_resources(extended)
         cluster.claims.settle()
         self.cluster = cluster
         self.configuration = configuration
@@ -333,6 +336,13 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
                 job.conditions[i] = condition
                 return
         job.conditions.append(condition)
+
+
+def _allocates_devices(configuration: Configuration) -> bool:
+    """Whether the plugin predicates serves claims for devices."""
+    options = (option for tier in configuration.tiers for option in tier if option.name == "predicates")
+    key = "predicate.DynamicResourceAllocationEnable"
+    return any(get_bool(option.arguments.get(key)) is not False for option in options)
 
 
 def _uid(seed: int, now: float) -> str:

@@ -21,9 +21,12 @@ def check_quota(quota: core.ResourceQuota) -> None:
                 raise ValueError(f"status.{field}[{name}]: {e}") from None
 
 
-def allocatable(node: core.Node, attachable: Mapping[str, int]) -> Resource:
-    """What pods can request on a node. `attachable`: the number of volumes of each driver, by resource. Raises
-    ValueError."""
+def allocatable(node: core.Node, attachable: Mapping[str, int], extended: Mapping[str, float]) -> Resource:
+    """What pods can request on a node. Raises ValueError.
+
+    `attachable`: the number of volumes of each driver, by resource. `extended`: what devices provide; it counts where
+    the node itself offers none of the resource.
+    """
     try:
         have = Resource.parse(node.status.allocatable)
     except ValueError as e:
@@ -33,6 +36,9 @@ def allocatable(node: core.Node, attachable: Mapping[str, int]) -> Resource:
             raise ValueError(f"status.allocatable.{name}: a negative amount; use 0 or more")
     for name, limit in attachable.items():
         have.scalars = {**(have.scalars or {}), name: float(limit)}
+    for name, amount in extended.items():
+        if not have[name]:
+            have[name] = amount
     return have
 
 

@@ -71,7 +71,6 @@ class Cluster(AssumedPlans):
         """Objects of kinds that only some rules read (Namespace, Service, ResourceQuota, …), by kind and key."""
         self.usage: dict[str, NodeUsage] = {}
         """The last measured usage of nodes, by name; from the metrics source."""
-        self.claims = PodClaims(self, ignored_provisioners)
         self.statuses = bytearray()
         """The status of the task in each slot."""
         self.reported = Reported()
@@ -92,6 +91,7 @@ class Cluster(AssumedPlans):
         self.check_states = False
         """Debug switch: compare incremental states with states built from scratch, in every cycle."""
         self._kept: dict[type[Any], Any] = {}
+        self.claims = PodClaims(self, ignored_provisioners)
         self._hierarchy: tuple[dict[str, str], dict[str, str]] | None = None
         self._hyper_nodes: HyperNodes | None = None
         self._hyper_nodes_generation = -1
@@ -186,7 +186,10 @@ class Cluster(AssumedPlans):
         """Remove a deleted object. Unknown ones are ignored."""
         key = f"{namespace}/{name}" if namespace else name
         if kind == "Pod":
-            self._pod_moved(self.tasks.get(key))
+            task = self.tasks.get(key)
+            if task is not None:
+                self.claims.removed(task)
+            self._pod_moved(task)
             self._drop_task(key)
             return
         self.dirty = True
@@ -254,7 +257,7 @@ class Cluster(AssumedPlans):
         table = self.nodes
         self.node_changes.add(name)
         try:
-            have = allocatable(node, self.claims.storage.limits(name))
+            have = allocatable(node, self.claims.storage.limits(name), self.claims.amounts.of(name))
         except ValueError:
             self._drop_node(name)
             raise
@@ -269,8 +272,13 @@ class Cluster(AssumedPlans):
     def _claims_changed(self, kind: str, key: str) -> None:
         if kind in CLAIM_KINDS:
             self.claims.changed(kind, key)
-            if kind == "CSINode" and key in self.nodes.index:
-                self._put_node(self.nodes.objects[self.nodes.index[key]])
+            if kind == "CSINode":
+                self.allocatable_changed(key)
+
+    def allocatable_changed(self, node: str) -> None:
+        """Count again what a node can allocate, after a change of another object than the Node."""
+        if node in self.nodes.index:
+            self._put_node(self.nodes.objects[self.nodes.index[node]])
 
     def _put_pod_group(self, uid: str, take: Callable[[Job], None]) -> None:
         """`take` sets the job's fields from its PodGroup."""
@@ -282,6 +290,8 @@ class Cluster(AssumedPlans):
             job.unset_pod_group()
             self._forget_if_terminated(job)
             raise
+        if job.min_resources is not None:
+            self.claims.resource_claims.extended.want(job.min_resources.scalars or ())
         self.jobs_moved = True
 
     def _put_queue(self, queue: scheduling.Queue) -> None:

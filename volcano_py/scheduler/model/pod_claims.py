@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from volcano_py.api import core
 from volcano_py.scheduler.model import resource_claims, status, storage
 from volcano_py.scheduler.model.demand import NONE, Demand
+from volcano_py.scheduler.model.device_selectors import DeviceSelectors
+from volcano_py.scheduler.model.extended_amounts import ExtendedAmounts
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.storage import IGNORED_PROVISIONERS, Storage
@@ -31,12 +33,26 @@ class PodClaims:
         self._cluster = cluster
         self.storage = Storage(cluster.others)
         self.resource_claims = ResourceClaims(cluster.others)
+        extended = self.resource_claims.extended
+        self.amounts = ExtendedAmounts(
+            cluster.others,
+            cluster.nodes,
+            self.resource_claims.pools,
+            extended,
+            cluster.features,
+            cluster.keep(DeviceSelectors),
+        )
+        """What devices provide of extended resources."""
+        self._can_extend = {"DynamicResourceAllocation", "DRAExtendedResource"} <= cluster.features
+        self._extended_of = 0
+        """The generation of the extended resources for which the demands of all pods were determined."""
+        extended.switch(self._can_extend)
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
         self._only_known_drivers = True
 
     def demand(self, pod: core.Pod) -> Demand:
         """The current requirements of a pod's claims. Raises ValueError if a claim is invalid for the pod."""
-        if not pod.spec.volumes and not pod.spec.resource_claims:
+        if not pod.spec.volumes and not pod.spec.resource_claims and not self.resource_claims.extended.of_pod(pod):
             return NONE
         volumes = volume_demand(pod, self.storage, self._ignored, self._only_known_drivers)
         devices = self.resource_claims.demand(pod)
@@ -47,6 +63,10 @@ class PodClaims:
         if all_drivers == self._only_known_drivers:
             self._only_known_drivers = not all_drivers
             self.storage.all_touched = True
+
+    def serve_extended_resources(self, on: bool) -> None:
+        """Serve extended resources from devices, if the feature gate is enabled."""
+        self.resource_claims.extended.switch(on and self._can_extend)
 
     def changed(self, kind: str, key: str) -> None:
         """An object that claims depend on was added, changed or removed."""
@@ -73,9 +93,13 @@ class PodClaims:
             self.storage.forget(bind.uid, step)
             self.resource_claims.forget(bind.uid, step)
 
+    def removed(self, task: Task) -> None:
+        """A pod was deleted."""
+        self.resource_claims.pod_removed(task.pod)
+
     def settle(self) -> None:
-        """Update the classes of the tasks whose claims have changed."""
-        keys: set[str] = set()
+        """Update the classes of the tasks whose claims have changed, and the amounts that devices provide."""
+        keys = self._extended_changed()
         for of in (self.storage, self.resource_claims):
             keys |= of.touched
             if of.all_touched:
@@ -85,6 +109,8 @@ class PodClaims:
             task = self._cluster.tasks.get(key)
             if task is not None:
                 self._classify(task)
+        for name in self.amounts.update():
+            self._cluster.allocatable_changed(name)
 
     def _classify(self, task: Task) -> None:
         """Determine the class of a task again, after an object that its claims depend on has changed."""
@@ -110,3 +136,19 @@ class PodClaims:
         if job is not None:
             job.add(task)
             cluster.job_changes.add(task.job)
+
+    def _extended_changed(self) -> set[str]:
+        """The pods that request a resource which a DeviceClass has begun or ceased to provide."""
+        extended = self.resource_claims.extended
+        if self._extended_of == extended.generation:
+            return set()
+        self._extended_of = extended.generation
+        for job in self._cluster.jobs.values():
+            if job.min_resources is not None:
+                extended.want(job.min_resources.scalars or ())
+        return {key for key, task in self._cluster.tasks.items() if _has_extended(task) or extended.of_pod(task.pod)}
+
+
+def _has_extended(task: Task) -> bool:
+    devices = task.claims.devices
+    return devices is not None and any(claim.extended is not None for claim in devices.claims)

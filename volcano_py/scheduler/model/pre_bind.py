@@ -53,7 +53,8 @@ class AwaitVolume(Struct, tag_field="step", tag="await-volume", frozen=True, gc=
 
 
 class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True, gc=False):
-    """Reserve a ResourceClaim for a pod, and write its allocation if it has none."""
+    """Reserve a ResourceClaim for a pod, and write its allocation if it has none; create the claim first if it is one
+    for extended resources."""
 
     namespace: str
     claim: str
@@ -64,6 +65,9 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
     """The claim's `status.allocation`; None: it is already allocated and only reserved."""
     resource_version: str = ""
     """The version of the claim, see SelectNode."""
+    extended: dict[str, Any] | None = None
+    """The `requests` of a claim for extended resources, which belongs to the pod and is created for it, and the
+    `mappings` for the pod's status."""
 
 
 class AwaitDevices(Struct, tag_field="step", tag="await-devices", frozen=True, gc=False):

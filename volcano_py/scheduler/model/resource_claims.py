@@ -12,6 +12,13 @@ import msgspec
 from volcano_py.api import core, dra
 from volcano_py.scheduler.model.changes import Changes
 from volcano_py.scheduler.model.device_pools import DeviceId, DevicePools
+from volcano_py.scheduler.model.extended_resources import (
+    ANNOTATION,
+    ExtendedClaim,
+    ExtendedResources,
+    claim_key,
+    claim_to_create,
+)
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBindStep
 
 KINDS = frozenset(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"))
@@ -29,6 +36,8 @@ class PodClaim(NamedTuple):
     """Whether other pods refer to it, too."""
     unusable: bool = False
     """Whether the problem is the claim itself, not its requests."""
+    extended: ExtendedClaim | None = None
+    """For the claim that the scheduler creates for extended resources: what it contains."""
 
 
 class ClaimDemand(NamedTuple):
@@ -69,6 +78,9 @@ class ResourceClaims:
     def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
         self._objects = objects
         self.pools = DevicePools(objects)
+        self.extended = ExtendedResources(objects)
+        self._pods_of_extended: dict[str, str] = {}
+        """The pod of each claim for extended resources, by the claim's key."""
         self.users: dict[str, set[str]] = defaultdict(set)
         """Unfinished pods by the claim that they refer to, both as `namespace/name`."""
         self.assumed: dict[str, dict[str, AllocateClaim]] = {}
@@ -94,15 +106,29 @@ class ResourceClaims:
         elif kind == "DeviceClass":
             self.pools.generation += 1
             self.all_touched = self.all_touched or any(self.users.values())
+            self.extended.changed()
         else:
             self._recount.add(key)
             self.touched |= self.users.get(key, set())
             claim = self.claim(key)
+            self._extended_changed(key, claim)
             if claim is None:
-                self.assumed.pop(key, None)
+                # A claim for extended resources is created again in the next attempt.
+                for uid in [u for u, step in self.assumed.get(key, {}).items() if step.extended is None]:
+                    self._drop(key, uid)
             else:
                 for uid in [u for u in self.assumed.get(key, {}) if _is_reserved(claim, u)]:
                     self._drop(key, uid)
+
+    def _extended_changed(self, key: str, claim: dra.ResourceClaim | None) -> None:
+        if claim is not None and (claim.metadata.annotations or {}).get(ANNOTATION) == "true":
+            owner = claim.metadata.controller
+            self._pods_of_extended[key] = f"{claim.metadata.namespace}/{owner.name if owner is not None else ''}"
+        pod = self._pods_of_extended.get(key)
+        if pod is not None:
+            self.touched.add(pod)
+        if claim is None:
+            self._pods_of_extended.pop(key, None)
 
     def claim(self, key: str) -> dra.ResourceClaim | None:
         return self._objects.get("ResourceClaim", {}).get(key)
@@ -151,7 +177,8 @@ class ResourceClaims:
 
     def demand(self, pod: core.Pod) -> ClaimDemand | None:
         """The requirements of a pod's claims; None if it has none."""
-        if not pod.spec.resource_claims:
+        extended = self.extended.of_pod(pod)
+        if not pod.spec.resource_claims and not extended:
             return None
         claims: list[PodClaim] = []
         for name, claim_name in claim_names(pod):
@@ -161,8 +188,21 @@ class ResourceClaims:
             missing = self._missing(pod, name, claim_name, claim)
             problem = missing or (self._problem(pod, claim) if claim is not None else "")
             claims.append(PodClaim(key, claim, problem, shared, bool(missing)))
+        if extended:
+            claims.append(self._extended_claim(pod, extended))
         problem = next((c.problem for c in claims if c.problem), "")
         return ClaimDemand(tuple(claims), problem, _encoder.encode([self._content(c) for c in claims]))
+
+    def _extended_claim(self, pod: core.Pod, resources: list[str]) -> PodClaim:
+        key, wanted = claim_key(pod), self.extended.claim_of(pod, resources)
+        claim = self.claim(key)
+        if claim is None:
+            return PodClaim(key, claim_to_create(pod, wanted), "", False, extended=wanted)
+        name, owner = claim.metadata.name, claim.metadata.controller
+        problem = f'resourceclaim "{name}" is being deleted' if claim.metadata.deletion_timestamp else ""
+        if owner is None or owner.uid != pod.metadata.uid:
+            problem = f'resourceclaim "{name}" was not created for this pod; delete or rename it'
+        return PodClaim(key, claim, problem, False, bool(problem), wanted)
 
     def _missing(self, pod: core.Pod, name: str, claim_name: str | None, claim: dra.ResourceClaim | None) -> str:
         if claim_name is None:
@@ -196,6 +236,8 @@ class ResourceClaims:
         allocation = self.allocation(claim.key)
         if allocation is not None:
             return [allocation.get("nodeSelector"), claim.key if claim.shared else ""]
+        if claim.extended is not None:
+            return ["extended", claim.claim.spec]
         return [claim.claim.spec, claim.key if claim.shared else ""]
 
     def use(self, pod: core.Pod, used: bool) -> None:
@@ -215,7 +257,7 @@ class ResourceClaims:
         if isinstance(step, AllocateClaim):
             key = f"{step.namespace}/{step.claim}"
             claim = self.claim(key)
-            if claim is None or _is_reserved(claim, uid):
+            if (claim is None and step.extended is None) or (claim is not None and _is_reserved(claim, uid)):
                 return  # an event has confirmed it already: no other follows
             self.assumed.setdefault(key, {})[uid] = step
             self._recount.add(key)
@@ -225,6 +267,12 @@ class ResourceClaims:
         """Undo `assume`."""
         if isinstance(step, AllocateClaim):
             self._drop(f"{step.namespace}/{step.claim}", uid)
+
+    def pod_removed(self, pod: core.Pod) -> None:
+        """A pod was deleted: its claim for extended resources may never have been seen."""
+        key = claim_key(pod)
+        if key in self.assumed:
+            self._drop(key, pod.metadata.uid)
 
     def _drop(self, key: str, uid: str) -> None:
         self._recount.add(key)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from volcano_py.api import dra, quantity
 from volcano_py.api.core import Toleration
+from volcano_py.scheduler.model.device_capacity import consumption
 from volcano_py.scheduler.model.device_pools import Device, DeviceId, Pool, PoolId
-from volcano_py.scheduler.noderules.device_capacity import consumption
-from volcano_py.scheduler.noderules.device_selectors import attribute_of, value_of
+from volcano_py.scheduler.model.device_selectors import attribute_of, value_of
 
 MAX_STEPS = 100_000
 """The number of devices that are tried for one pod on one node before the search ends."""
@@ -226,7 +226,7 @@ def _is_concerned(constraint: dra.DeviceConstraint, request: str) -> bool:
 
 
 def _tolerated(taint: dra.DeviceTaint, tolerations: Sequence[Toleration]) -> bool:
-    if taint.effect not in ("NoSchedule", "NoExecute"):
+    if taint.effect not in dra.REPELLING:
         return True
     return any(
         (not t.effect or t.effect == taint.effect)

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from volcano_py.api import affinity, dra
+from volcano_py.api import affinity, dra, quantity
 from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.device_pools import Device, DeviceId, Pool
+from volcano_py.scheduler.model.device_selectors import DeviceSelectors, SelectorError
+from volcano_py.scheduler.model.extended_resources import ExtendedClaim
 from volcano_py.scheduler.model.resource_claims import ANY_NODE, ClaimDemand, PodClaim
 from volcano_py.scheduler.noderules.device_allocator import Chosen, Inventory, allocate
-from volcano_py.scheduler.noderules.device_selectors import DeviceSelectors, SelectorError
 from volcano_py.scheduler.noderules.node_masks import node_mask
 
 _MOST_CLASSES = 256
@@ -80,7 +81,7 @@ class DeviceChoice:
     def selects(self, demand: ClaimDemand) -> bool:
         """Whether a claim without an allocation, or one of its device classes, has selectors."""
         for claim in demand.claims:
-            if claim.claim is None or self.allocation(claim) is not None:
+            if claim.claim is None or claim.extended is not None or self.allocation(claim) is not None:
                 continue
             for request in claim.claim.spec.devices.requests or ():
                 for exact in [request.exactly] if request.exactly is not None else request.first_available or ():
@@ -97,7 +98,14 @@ class DeviceChoice:
             allocation = self.allocation(claim)
             if claim.claim is None:
                 return Rejection.ERROR
-            if allocation is None:
+            if allocation is None and claim.extended is not None:
+                needed = self._needed(claim.claim, claim.extended, node)
+                if needed is None:
+                    return Rejection.NO_DEVICES
+                if needed.spec.devices.requests:
+                    new.append(claim)
+                    unallocated.append(needed)
+            elif allocation is None:
                 new.append(claim)
                 unallocated.append(claim.claim)
             elif not self.reaches(allocation, node):
@@ -109,6 +117,17 @@ class DeviceChoice:
         except SelectorError:
             return Rejection.ERROR
         return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
+
+    def _needed(self, claim: dra.ResourceClaim, wanted: ExtendedClaim, node: int) -> dra.ResourceClaim | None:
+        """The claim for the extended resources that the device plugins of a node do not offer. None: the claim exists
+        already, with other requests."""
+        offered = self._cluster.nodes.objects[node].status.allocatable or {}
+        plugins = {r for r in set(wanted.resources.values()) if r in offered and quantity.parse(offered[r]) > 0}
+        requests = [r for r in wanted.requests if wanted.resources[r.name] not in plugins]
+        if not claim.metadata.uid:
+            spec = dra.ResourceClaimSpec(devices=dra.DeviceClaim(requests=requests))
+            return msgspec.structs.replace(claim, spec=spec) if plugins else claim
+        return claim if [r.name for r in claim.spec.devices.requests or ()] == [r.name for r in requests] else None
 
     def codes(self, demand: ClaimDemand, class_id: int) -> Codes:
         """Why each node cannot serve the claims of a class of pods; 0 for nodes that can. Results are kept, and

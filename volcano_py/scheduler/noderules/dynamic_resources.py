@@ -14,12 +14,12 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
 from volcano_py.scheduler.model.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.claim_book import EVERYWHERE, ClaimBook
 from volcano_py.scheduler.noderules.device_choice import Decision
-from volcano_py.scheduler.noderules.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.noderules.normalise import default_normalise
 
 MAX_ALTERNATIVES = 8
@@ -174,10 +174,11 @@ def device_steps(
     """The writes to the claims of a pod before it is bound. `decided`: allocations by claim; `timeout`: the seconds for
     which the bind waits for binding conditions of devices."""
     written = {claim.key: cluster.claims.resource_claims.allocation(claim.key) for claim in demand.claims}
-    found: list[PreBindStep] = [
-        allocation_step(task, claim, decided.get(claim.key) if written[claim.key] is None else None)
-        for claim in demand.claims
-    ]
+    found: list[PreBindStep] = []
+    for claim in demand.claims:
+        if claim.extended is None or written[claim.key] is not None or claim.key in decided:
+            allocation = decided.get(claim.key)
+            found.append(allocation_step(task, claim, allocation if written[claim.key] is None else None))
     for claim in demand.claims:
         if dra.has_binding_conditions(written[claim.key] or decided.get(claim.key)):
             step = allocation_step(task, claim, None)
@@ -188,4 +189,8 @@ def device_steps(
 def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:
     """The write to a claim before its pod is bound. `allocation`: None if the claim is allocated already."""
     name, uid = claim.key.partition("/")[2], claim.claim.metadata.uid if claim.claim is not None else ""
-    return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation)
+    extended: dra.JsonMap | None = None
+    if claim.extended is not None and claim.claim is not None:
+        stored = {r.name for r in claim.claim.spec.devices.requests or ()}
+        extended = claim.extended.part({r["request"] for r in dra.results(allocation)} or stored)
+    return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation, extended=extended)

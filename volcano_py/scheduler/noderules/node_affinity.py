@@ -11,9 +11,9 @@ from volcano_py.api.affinity import NodeSelectorTerm, PreferredSchedulingTerm
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.node_terms import term_matches
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.noderules.node_labels import term_matches
 from volcano_py.scheduler.noderules.normalise import default_normalise
 
 CONFLICT = "pod affinity terms conflict"

@@ -1,14 +1,10 @@
-"""Labels of nodes as columns: the nodes that match a requirement, and the topology domain of each node."""
+"""Labels of nodes as columns: the topology domain of each node."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
-from volcano_py.api.core import Node
 from volcano_py.scheduler.model.cluster import Cluster
 
 
@@ -54,52 +50,3 @@ def domains(cluster: Cluster, key: str) -> Domains:
         known = cache["domains:" + key, 0] = Domains(codes, len(numbers))
     found: Domains = known
     return found
-
-
-def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    """Whether a node satisfies all of a term; a term without requirements matches nothing."""
-    expressions, fields = term.match_expressions or (), term.match_fields or ()
-    if not expressions and not fields:
-        return False
-    labels = node.metadata.labels or {}
-    return all(_holds(r, labels) for r in expressions) and all(_names(r, node) for r in fields)
-
-
-def _names(requirement: NodeSelectorRequirement, node: Node) -> bool:
-    """Whether a field is as required: In or NotIn with exactly one value; any other requirement matches nothing."""
-    values = requirement.values or ()
-    if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
-        return False
-    have = node.metadata.name if requirement.key == "metadata.name" else ""
-    return (have == values[0]) == (requirement.operator == "In")
-
-
-def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    values = requirement.values or ()
-    match requirement.operator:
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            have, bound = _integer(value), _integer(values[0] if len(values) == 1 else None)
-            if have is None or bound is None:
-                return False
-            return have > bound if requirement.operator == "Gt" else have < bound
-    return False
-
-
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-
-
-def _integer(text: str | None) -> int | None:
-    """A 64-bit integer, as Go parses it."""
-    if text is None or not _INTEGER.fullmatch(text) or len(text) > 20:
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

@@ -8,7 +8,7 @@ import numpy as np
 from volcano_py.api.affinity import NodeSelector, NodeSelectorTerm
 from volcano_py.scheduler.framework.node_rules import Bools
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.noderules.node_labels import term_matches
+from volcano_py.scheduler.model.node_terms import term_matches
 
 _encoder = msgspec.msgpack.Encoder()
 

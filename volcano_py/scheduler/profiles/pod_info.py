@@ -93,8 +93,8 @@ class PodInfo:
         ]
         self.volume_claims = claim_names(pod) if spec.volumes else []
         """The PersistentVolumeClaims of the pod, see `model.storage`."""
-        self.claims = bool(self.volume_claims or spec.resource_claims)
-        """Whether it claims volumes or devices."""
+        self.claims = bool(self.volume_claims or spec.resource_claims or any("/" in name for name in self.requests))
+        """Whether it claims volumes or devices, or may do so with an extended resource."""
         self.mounted_images = tuple(v.image.reference for v in spec.volumes or () if v.image)
         affinity = decode_affinity(spec) or _NO_AFFINITY
         self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY

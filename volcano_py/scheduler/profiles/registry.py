@@ -81,7 +81,9 @@ REGISTRY: Registry = {
         node_affinity.NodeAffinity, lambda a, h: node_affinity.NodeAffinity(a), node_affinity.Arguments, 2
     ),
     "NodePorts": _plain(NodePorts),
-    "NodeResourcesFit": Registration(fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a), fit.Arguments, 1),
+    "NodeResourcesFit": Registration(
+        fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a, h.cluster), fit.Arguments, 1
+    ),
     "VolumeRestrictions": Registration(VolumeRestrictions, lambda a, h: VolumeRestrictions(h)),
     "NodeVolumeLimits": Registration(NodeVolumeLimits, lambda a, h: NodeVolumeLimits(h)),
     "VolumeBinding": Registration(volume_binding.VolumeBinding, volume_binding.VolumeBinding, volume_binding.Arguments),

@@ -20,7 +20,7 @@ Item = tuple[str, str]  # a collection and a key
 CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-_CLAIM_BYTES = b'"resourceClaims":'
+_CLAIM_BYTES = (b'"resourceClaims":', b'"extendedResourceClaimStatus":')
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -46,7 +46,7 @@ class ResourceClaims:
 
     def pod_changed(self, event: Event) -> Iterable[Item]:
         entry = event.entry
-        if _CLAIM_BYTES not in entry.tail:
+        if not any(name in entry.tail for name in _CLAIM_BYTES):
             return
         yield "pods", entry.key
         if event.type == DELETED or entry.fields["status.phase"] in _FINISHED:

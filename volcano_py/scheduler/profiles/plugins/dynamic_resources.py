@@ -14,10 +14,10 @@ import msgspec
 from volcano_py.api import dra
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.kinds import RESOURCECLAIM
+from volcano_py.scheduler.model.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.resource_claims import ClaimDemand
 from volcano_py.scheduler.noderules.device_allocation import allocation_of
 from volcano_py.scheduler.noderules.device_choice import Decision, Rejection
-from volcano_py.scheduler.noderules.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.noderules.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
@@ -66,11 +66,11 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         self._ledger = handle.cluster.model.claims.resource_claims
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        demand = self._claims.demand(pod).devices if pod.pod.spec.resource_claims else None
+        demand = self._claims.demand(pod).devices if pod.claims else None
         return unresolvable(demand.unusable) if demand is not None and demand.unusable else SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
-        demand = self._claims.demand(pod).devices if pod.pod.spec.resource_claims else None
+        demand = self._claims.demand(pod).devices if pod.claims else None
         if demand is None or not demand.claims:
             return None, SKIP
         if demand.problem:
@@ -170,7 +170,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
 
 
 def _had_claims(pod: PodInfo, old: PodInfo | None, _: object) -> bool:
-    return old is not None and bool(old.pod.spec.resource_claims)
+    return old is not None and old.claims
 
 
 def _deallocated(claim: dra.ResourceClaim) -> Mapping[str, Any]:

@@ -8,12 +8,14 @@ from typing import Literal
 import msgspec
 
 from volcano_py.api.core import Node
+from volcano_py.api.dra import DeviceClass
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.noderules.score_line import Point
+from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
 from volcano_py.scheduler.profiles.plugins.fit_columns import ColumnUse, least_columns, most_columns, ratio_columns
@@ -42,7 +44,8 @@ class NodeResourcesFit(PreFilter, Filter, Score):
     name = "NodeResourcesFit"
     scope = LOCAL
 
-    def __init__(self, args: Arguments) -> None:
+    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+        self._extended = cluster.model.claims.resource_claims.extended
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
@@ -60,6 +63,8 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             if self._is_ignored(name):
                 continue
             capacity = node.allocatable.get(name, 0)
+            if not capacity and name in self._extended.classes:
+                continue  # devices of the node can provide it, see DynamicResources
             if wanted > capacity - node.requested.get(name, 0):
                 reasons.append(f"Insufficient {name}")
                 hopeless = hopeless or wanted > capacity
@@ -71,7 +76,8 @@ class NodeResourcesFit(PreFilter, Filter, Score):
         ok: Bools = nodes.pods + 1 <= nodes.allocatable("pods")
         for name, wanted in pod.requests.items():
             if not self._is_ignored(name):
-                ok &= wanted <= nodes.allocatable(name) - nodes.requested(name)
+                fits = wanted <= nodes.allocatable(name) - nodes.requested(name)
+                ok &= fits | (nodes.allocatable(name) == 0) if name in self._extended.classes else fits
         return ok
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
@@ -125,11 +131,18 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             Interest(PODS, Action.DELETE | Action.SCALE_DOWN, self._pod_helps),
             Interest(NODES, Action.ADD | Action.ALLOCATABLE, self._node_helps),
             Interest(NODES, Action.TAINT),
+            Interest(frozenset((Kind.DEVICE_CLASS,)), Action.ADD | Action.OTHER, self._class_helps),
         )
 
     def _is_ignored(self, name: str) -> bool:
         group, slash, _ = name.partition("/")
         return bool(slash) and (name in self._ignored or group in self._ignored_groups)
+
+    def _class_helps(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> bool:
+        """Whether a class provides a resource that the pod requests."""
+        return new is not None and any(
+            self._extended.classes.get(name) == new.metadata.name for name in pod.requests if "/" in name
+        )
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         if old is None:

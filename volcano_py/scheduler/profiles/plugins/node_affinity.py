@@ -11,7 +11,7 @@ from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import STATIC
-from volcano_py.scheduler.noderules.node_labels import term_matches
+from volcano_py.scheduler.model.node_terms import term_matches
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest
