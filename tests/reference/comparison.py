@@ -66,10 +66,9 @@ def decide_plainly(case: Case) -> list[reference.Result]:
 
 ASSIGNED = (gpu_share.INDEX, vgpu.IDS)
 """The compared annotations of bindings."""
-KNOWN: dict[str, str] = {
-    "numa-outdated": "numa-aware gives a pod the CPUs that are available now, not those of the last call of its filter"
-}
-"""Rules that are not implemented yet, by the reference's name of the rare event. Each has an example in found/."""
+DOCUMENTED = frozenset(("numa-outdated",))
+"""Differences that docs/deviations.md describes and that parity keeps, by the reference's name of the rare event. Each
+has an example in found/."""
 
 
 OPEN = frozenset(("bind-rejected", "dispatch-order"))
@@ -78,7 +77,7 @@ OPEN_ALONE = frozenset(("usage-order", "numa-order"))
 """Events after which Volcano leaves the result open."""
 
 
-def difference(case: Case, known: Container[str] = KNOWN) -> str:
+def difference(case: Case, known: Container[str] = DOCUMENTED) -> str:
     """The first difference; empty if there is none, or if one of the `known` rules decides before it."""
     fast = decide_fast(case)
     for number, (plain, f) in enumerate(zip(decide_plainly(case), fast, strict=True), 1):

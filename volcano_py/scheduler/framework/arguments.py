@@ -95,7 +95,7 @@ def decode(
         name = getattr(f.type, "__name__", str(f.type))
         if name not in _READERS:
             try:
-                values[f.name] = msgspec.convert(value, f.type)
+                values[f.name] = msgspec.convert(_in_lower_case(value), f.type)
             except msgspec.ValidationError as e:
                 warnings.append(f"{owner}: argument {key}: {e}; the default stays in force")
             continue
@@ -108,3 +108,10 @@ def decode(
     if "extra" in declared:
         values["extra"] = extra
     return type_(**values), warnings
+
+
+def _in_lower_case(value: Any) -> Any:
+    """A list of maps with keys that begin in lower case: Go reads `Utilization` as `utilization`."""
+    if isinstance(value, list) and all(isinstance(row, dict) for row in value):
+        return [{f"{key[:1].lower()}{key[1:]}": inner for key, inner in row.items()} for row in value]
+    return value
