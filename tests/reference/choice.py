@@ -1,8 +1,10 @@
 """The clusters that every run compares: drawn once, and selected so that a few cover every rule.
 
     python -m tests.reference.choice [DRAWN [SEED]]
+    python -m tests.reference.choice DRAWN SEED THEME
 
-draws clusters, selects some of them, and writes `chosen.jsonl` again. The examples that hypothesis draws depend on the
+draws clusters, selects some of them, and writes `chosen.jsonl` again. With a theme, it keeps the clusters of the list
+and adds some of the theme, with the events that the list lacks. The examples that hypothesis draws depend on the
 loaded modules, so a test that expects something of its clusters uses a list.
 """
 
@@ -45,9 +47,12 @@ def wanted(of: Sequence[set[str]]) -> Mapping[str, int]:
     return {what: min(n, OFTEN.get(what, TIMES)) for what, n in Counter(x for one in of for x in one).items()}
 
 
-def choose(drawn: Sequence[tuple[Case, set[str]]]) -> list[Case]:
-    """Few and small cases with all required events: in each step the case that adds most for its size."""
+def choose(drawn: Sequence[tuple[Case, set[str]]], present: Sequence[set[str]] = ()) -> list[Case]:
+    """Few and small cases with all required events: in each step the case that adds most for its size. `present`: the
+    events of cases that are chosen already."""
     missing = Counter(wanted([what for _, what in drawn]))
+    for what in present:
+        missing.subtract(what)
     left = [(case, what, len(json.dumps(case))) for case, what in drawn]
     found = []
     while any(n > 0 for n in missing.values()):
@@ -81,9 +86,11 @@ def draw(count: int, seeded: int, themes: tuple[str, ...] = ALL_THEMES) -> list[
 
 
 if __name__ == "__main__":
-    numbers = [int(text) for text in sys.argv[1:]]
+    numbers = [int(text) for text in sys.argv[1:3]]
     count, seeded = numbers + [1000, 7][len(numbers) :]
-    of = draw(count, seeded) + draw(count // 10, seeded, OWN_THEMES)
-    lines = [json.dumps(case, separators=(",", ":")) for case in choose(of)]
+    themes = tuple(sys.argv[3:])
+    kept = chosen() if themes else []
+    of = draw(count, seeded, themes) if themes else draw(count, seeded) + draw(count // 10, seeded, OWN_THEMES)
+    lines = [json.dumps(c, separators=(",", ":")) for c in kept + choose(of, [events_of(c) for c in kept])]
     CHOSEN.write_text("".join(f"{line}\n" for line in lines))
     print(f"{len(lines)} of {len(of)} clusters, {CHOSEN.stat().st_size // 1000} kB")
