@@ -11,6 +11,7 @@ import pytest
 from volcano_py.plugin import DOMAIN, LOCAL, STATIC, NodeView, Plugin, Reason, Scope, Session, Task
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.model.plan import Evict
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -149,3 +150,49 @@ def test_node_views_show_what_the_session_sees() -> None:
     assert n0.labels["zone"] == "a" and n1.taints[0].key == "k" and n0.annotations == {} and not n0.unschedulable
     assert {t.name for t in n0.pods} >= {"old-t-0", "old-t-1"} and n0.releasing["cpu"] == n0.pipelined["cpu"] == 0
     assert n0.allocatable["example.com/none"] == 0 and "cpu" in dict(n0.idle) and np.isfinite(n0.idle["memory"])
+
+
+@pytest.mark.parametrize(("follows", "evicted"), [(True, {"default/holder-0"}), (False, {"default/other-0"})])
+def test_dry_runs_call_a_predicate_again_that_reads_what_pods_hold(follows: bool, evicted: set[str]) -> None:
+    """One pod of a node holds its license, and another pod is the first victim."""
+    running = {"min": 0, "priority": "low", "each": {"cpu": 1, "runsOn": "n0"}, "phase": "Running"}
+    simulation = Simulation(
+        manifests(
+            {
+                "nodes": {"n0": {"cpu": 2}},
+                "priorities": {"high": 100, "middle": 2, "low": 1},
+                "jobs": {
+                    "other": running,
+                    "holder": {**running, "priority": "middle"},
+                    "urgent": {"priority": "high", "each": {"cpu": 1}},
+                },
+            }
+        )
+    )
+    holds = {"default/holder-0"}
+
+    def register(session: Session) -> None:
+        session.add_predicate(lambda t, _: "no license" if holds - {t.key} else None, follows_dry_runs=follows)
+        session.add_event_handler(
+            lambda t, _: holds.add(t.key) if t.key == "default/holder-0" else None,
+            lambda t, _: holds.discard(t.key),
+        )
+
+    registry = Registry({**REGISTRY.plugins, "user": _plugin(register)}, REGISTRY.actions)
+    plugins = [["priority", "gang", "user"], ["predicates"]]
+    # Without deviations: with them no pod is evicted where a filter still rejects the node.
+    dry_runs = {"name": "preempt", "arguments": {"enableTopologyAwarePreemption": True}}
+    conf = {"actions": "allocate, preempt", "plugins": plugins, "configurations": [dry_runs], "deviations": "parity"}
+    text = configuration(conf)
+    report = run_once(simulation.cluster, load(text, registry.actions), simulation.now, registry=registry)
+    assert {f"{op.namespace}/{op.name}" for op in report.plan if isinstance(op, Evict)} == evicted
+
+
+def _plugin(register: Callable[[Session], None]) -> type[Plugin]:
+    class User(Plugin):
+        name = "user"
+
+        def on_session_open(self, session: Session) -> None:
+            register(session)
+
+    return User

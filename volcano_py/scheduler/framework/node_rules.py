@@ -83,6 +83,20 @@ class LocalFilter(Protocol):
     def filter_node(self, task: Task, node: int) -> int: ...
 
 
+class FollowsDryRuns(Protocol):
+    """An optional field of filters, False for those without it."""
+
+    follows_dry_runs: bool
+    """Whether preempt calls the filter again after each eviction of a dry run, because it reads what the evicted pods
+    hold, such as devices. The filters of predicates do not: there a dry run frees capacity only, as in Volcano. The
+    plugin must follow evictions with an event handler."""
+
+
+def follows_dry_runs(rule: Filter) -> bool:
+    """Whether dry runs call a filter again (`FollowsDryRuns`)."""
+    return bool(getattr(rule, "follows_dry_runs", False))
+
+
 @runtime_checkable
 class IdleGate(Protocol):
     """A LOCAL filter over something other than resources that can be idle now or only later, such as devices. It

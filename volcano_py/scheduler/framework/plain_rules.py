@@ -119,6 +119,8 @@ class PlainFilter(_Plain):
 
     point = "predicate"
 
+    follows_dry_runs = False
+
     def __init__(self, name: str, session: Session, fn: Predicate) -> None:
         super().__init__(name, session, fn)
         self.reasons: list[Reason] = []
@@ -210,14 +212,16 @@ class _LocalScore(PlainScore):
         return self._score(task, node)
 
 
-def plain_filter(name: str, session: Session, fn: Predicate, scope: Scope) -> Filter:
+def plain_filter(name: str, session: Session, fn: Predicate, scope: Scope, follows_dry_runs: bool = False) -> Filter:
     """A predicate as a filter of its scope."""
-    kinds: dict[Scope, Callable[[str, Session, Predicate], Filter]] = {
+    kinds: dict[Scope, type[_StaticFilter | _LocalFilter | _DomainFilter]] = {
         STATIC: _StaticFilter,
         LOCAL: _LocalFilter,
         DOMAIN: _DomainFilter,
     }
-    return kinds[scope](name, session, fn)
+    made = kinds[scope](name, session, fn)
+    made.follows_dry_runs = follows_dry_runs
+    return made
 
 
 def plain_score(name: str, session: Session, fn: NodeScore, scope: Scope) -> Score:

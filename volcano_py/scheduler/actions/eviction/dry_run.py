@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.node_rules import follows_dry_runs
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.framework.victim_order import victims_queue
@@ -58,7 +59,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     owner = placement.owner(_AFFINITY)
     sees = session.enabled(owner, "enablePreemptable") or session.enabled(owner, "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
-    followed = [f.name for _, f in placement.filters if getattr(f, "follows_dry_runs", False)]
+    followed = [f.name for _, f in placement.filters if follows_dry_runs(f)]
     may_hold = session.allocatable if session.deviations.sure_evictions else session.simulate_allocatable
 
     def near() -> bool:

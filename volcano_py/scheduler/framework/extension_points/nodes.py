@@ -63,11 +63,19 @@ class NodeRules(ExtensionPoints):
         session."""
         return frozenset() if task.key in self._pre_predicated else frozenset(self._needs_pre_predicate)
 
-    def add_predicate(self, fn: Callable[[Task, NodeView], Reason | str | None], *, scope: Scope = DOMAIN) -> None:
+    def add_predicate(
+        self,
+        fn: Callable[[Task, NodeView], Reason | str | None],
+        *,
+        scope: Scope = DOMAIN,
+        follows_dry_runs: bool = False,
+    ) -> None:
         """Reject one node for a task, with the reason; None: the node accepts it.
 
         `scope`: what the result depends on. STATIC: the pod's class and the Node object. LOCAL: also the node's own
         numbers. DOMAIN (default): anything. A class is all pods with the same spec, labels and owner.
+        `follows_dry_runs`: preempt calls it again after each eviction of a dry run, because it reads what the evicted
+        pods hold; the plugin follows evictions with an event handler.
 
         Called: STATIC once per class and changed Node object, LOCAL once per class and node whose numbers changed,
         DOMAIN for each pod and node.
@@ -75,10 +83,11 @@ class NodeRules(ExtensionPoints):
         Flag: enablePredicate.
         On error: the node is rejected with the reason "plugin … failed".
         """
-        self.add_filters(plain_filter(self.registering, self._as_session(), fn, scope))
+        self.add_filters(plain_filter(self.registering, self._as_session(), fn, scope, follows_dry_runs))
 
     def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
-        """The array form of `add_predicate`: rules that are called in this order.
+        """The array form of `add_predicate`: rules that are called in this order. A rule may have the field
+        `follows_dry_runs`.
 
         `after_pre_predicate`: they reject every task for which this plugin's pre_predicate was not called.
         """
