@@ -21,7 +21,7 @@ from volcano_py.kube.errors import ApiError, Unreachable
 from volcano_py.sandbox import running
 from volcano_py.sandbox.volcano import free_port, has_dashboard
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 LONGEST = 80.0
 """Maximum seconds of the demo."""
 
@@ -119,16 +119,21 @@ async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool)
 
 
 async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
-    """Create the queues, and wait until the queue controller has opened them: all components then work."""
+    """Create the queues, and wait until the queue controller has opened them and the scheduler has counted what they
+    use: all components then work.
+    """
     for queue in story.queues:
         await client.create(QUEUE, queue)
     names = {q["metadata"]["name"] for q in story.queues}
     while watcher.now < START_SECONDS:
-        found = {q["metadata"]["name"]: (q.get("status") or {}).get("state") for q in watcher.objects(QUEUE)}
-        if all(found.get(name) == "Open" for name in names):
+        found = {q["metadata"]["name"]: q.get("status") or {} for q in watcher.objects(QUEUE)}
+        if all(found.get(name, {}).get("state") == "Open" and "allocated" in found[name] for name in names):
             return
         await asyncio.sleep(0.05)
-    raise DemoError("the queues are not open; see the components' logs in the folder of the kubeconfig")
+    raise DemoError(
+        "the queues are not open, or the scheduler has not run a cycle; "
+        "see the components' logs in the folder of the kubeconfig"
+    )
 
 
 async def _story(story: Story, watcher: Watcher, client: Client, console: Console) -> None:
