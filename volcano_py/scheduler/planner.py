@@ -46,11 +46,11 @@ class Planner:
                 self._model.assume_binds(cast(Sequence[Bind], list(group)))
             else:
                 self._assume_each(group, statuses)
+        for uid, status in statuses.items():
+            self._model.assume_status(uid, status)
 
     def _assume_each(self, operations: Iterable[Operation], statuses: Mapping[str, api.PodGroupStatus]) -> None:
         for operation in operations:
             uid = f"{operation.namespace}/{operation.name}" if isinstance(operation, PodGroupStatus) else ""
             if uid not in statuses:
                 self._model.assume(operation)
-        for uid, status in statuses.items():
-            self._model.assume_status(uid, status)

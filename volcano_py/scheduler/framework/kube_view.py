@@ -49,16 +49,11 @@ class KubeView:
 
     def move(self, task: Task, node: int, sign: int) -> None:
         """Add a pod to a node (+1) or remove it (−1)."""
-        n = self._numbers
-        cls = task.spec_class
-        v = cls.vector(self._cluster.nodes)
+        usage = task.spec_class.usage(self._cluster.nodes, self._numbers).kube
         if sign > 0:
-            n.kube_requested[:, node] += v
-            n.kube_nonzero[:, node] += cls.nonzero
+            self._numbers.kube[:, node] += usage
         else:
-            n.kube_requested[:, node] -= v
-            n.kube_nonzero[:, node] -= cls.nonzero
-        n.kube_pods[node] += sign
+            self._numbers.kube[:, node] -= usage
         self._moves.append((task, node, sign))
         for listener in self._listeners:
             listener(task, node, sign)

@@ -83,15 +83,13 @@ class TaskMoves(Events, JobStates, Binding):
         self.move(task, new)
         self.placed[task.slot] = node
         n = self.numbers
-        v = task.spec_class.vector(self.table)
         if new == st.PIPELINED:
-            n.pipelined[:, node] += v
+            n.pipelined[:, node] += task.spec_class.vector(self.table)
             n.future_differs = True
             if hold:
                 self._keep_idle(task, node)
         else:
-            n.idle[:, node] -= v
-            n.used[:, node] += v
+            n.held[:, node] += task.spec_class.usage(self.table, n).held
         error = self._allocated(task, node)
         n.log.add(node)
         return error
@@ -124,9 +122,7 @@ class TaskMoves(Events, JobStates, Binding):
         n = self.numbers
         for task in reversed(tasks):
             node = self.placed.pop(task.slot)
-            v = task.spec_class.vector(self.table)
-            n.idle[:, node] += v
-            n.used[:, node] -= v
+            n.held[:, node] -= task.spec_class.usage(self.table, n).held
             n.log.add(node)
             self.move(task, st.PENDING)
             self._deallocated(task, node, handlers)
@@ -157,13 +153,11 @@ class TaskMoves(Events, JobStates, Binding):
         """Undo a placement: the task is Pending again."""
         node = self.placed[task.slot]
         n = self.numbers
-        v = task.spec_class.vector(self.table)
         if self.statuses[task.slot] == st.PIPELINED:
-            n.pipelined[:, node] -= v
+            n.pipelined[:, node] -= task.spec_class.vector(self.table)
             self._release_idle(task, node)
         else:
-            n.idle[:, node] += v
-            n.used[:, node] -= v
+            n.held[:, node] -= task.spec_class.usage(self.table, n).held
         self.move(task, st.PENDING)
         self._deallocated(task, node)
         del self.placed[task.slot]

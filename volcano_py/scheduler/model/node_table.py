@@ -15,7 +15,7 @@ kube_*      what kube-scheduler's own rules count: every pod on the node that is
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,12 @@ def drop_oldest(kept: dict[Any, Any], most: int) -> None:
         del kept[next(iter(kept))]
 
 
-_DENSE = ("allocatable", "idle", "used", "releasing", "pipelined", "kube_requested")
-_FLAT = ("max_pods", "kube_pods")
+_DENSE = ("allocatable", "releasing", "pipelined", "idle", "used", "kube_requested")
+_FLAT = ("kube_pods", "max_pods")
 _PAIRS = ("kube_nonzero", "kube_capacity")
 _ALL_COLUMNS = (*_DENSE, *_PAIRS, *_FLAT, "foreign")
+_IN_ORDER = (*_DENSE, "kube_nonzero", "kube_pods", "kube_capacity", "max_pods")
+"""The arrays that a pod adds to follow each other: it is added in one operation."""
 
 
 @cache
@@ -53,20 +55,24 @@ def _layout(rows: int) -> tuple[int, dict[str, slice | int]]:
     """The layout of the columns in one matrix over all nodes: its number of rows, and the rows of each array."""
     where: dict[str, slice | int] = {}
     at = 0
-    for name in (*_DENSE, *_PAIRS):
-        count = rows if name in _DENSE else 2
-        where[name] = slice(at, at + count)
+    for name in _IN_ORDER:
+        count = rows if name in _DENSE else 2 if name in _PAIRS else 1
+        where[name] = at if name in _FLAT else slice(at, at + count)
         at += count
-    for name in _FLAT:
-        where[name] = at
-        at += 1
     return at, where
+
+
+class Usage(NamedTuple):
+    """What one pod adds to the columns of its node, in the form of `held` and `kube` of `NodeNumbers`."""
+
+    held: Floats
+    kube: Floats
 
 
 class NodeNumbers:
     """The columns of all nodes, and the log of columns that changed since the copy was made."""
 
-    __slots__ = (*_ALL_COLUMNS, "future_differs", "log", "matrix", "where")
+    __slots__ = (*_ALL_COLUMNS, "future_differs", "held", "kube", "log", "matrix", "where")
 
     allocatable: Floats
     idle: Floats
@@ -89,6 +95,10 @@ class NodeNumbers:
     """All arrays except `foreign` in one matrix, so that those of some nodes are gathered together."""
     where: dict[str, slice | int]
     """The rows of each array in the matrix."""
+    held: Floats
+    """The rows of the matrix that idle and used are."""
+    kube: Floats
+    """The rows of the matrix that kube_requested, kube_nonzero and kube_pods are."""
     log: ColumnLog
     future_differs: bool
     """Whether some task is releasing or pipelined, so that idle and future capacity differ."""
@@ -98,6 +108,7 @@ class NodeNumbers:
         self.matrix = np.zeros((height, nodes))
         for name, at in self.where.items():
             setattr(self, name, self.matrix[at])
+        self._set_parts()
         self.foreign = np.zeros((rows, nodes))
         self.log = ColumnLog(nodes)
         self.future_differs = False
@@ -111,20 +122,27 @@ class NodeNumbers:
             own = other.matrix[at]
             own[:] = getattr(self, name)[: len(own), :nodes] if own.ndim == 2 else getattr(self, name)[:nodes]
             setattr(other, name, own)
+        other._set_parts()
         other.foreign = self.foreign[:rows, :nodes]
         other.log = ColumnLog(nodes)
         other.future_differs = bool(other.releasing.any())
         return other
 
-    def of_one_pod(self, request: Floats, nonzero: Floats) -> Floats:
-        """What a pod with this request adds to each row of the matrix."""
+    def _set_parts(self) -> None:
+        height = len(self.idle)
+        first = _IN_ORDER.index("idle") * height
+        self.held = self.matrix[first : first + 2 * height]
+        self.kube = self.matrix[first + 2 * height : first + 3 * height + 3]
+
+    def usage(self, request: Floats, nonzero: Floats) -> Usage:
+        """What a pod with this request adds."""
         one = NodeNumbers(self.idle.shape[0], 1)
         rows = len(request)
         one.idle[:rows, 0] = -request
         one.used[:rows, 0] = one.kube_requested[:rows, 0] = request
         one.kube_nonzero[:, 0] = nonzero
         one.kube_pods[0] = 1
-        return one.matrix[:, 0].copy()
+        return Usage(one.held[:, 0].copy(), one.kube[:, 0].copy())
 
     def future_idle(self) -> Floats:
         """What will be free after releasing tasks are deleted and pipelined ones have started: [resources x nodes]."""

@@ -92,12 +92,14 @@ class PlacedPods:
         n, rows = self._table.numbers, len(self._table.rows)
         usage = task.spec_class.usage(self._table, n)
         if sign > 0:
-            n.matrix[:, i] += usage
+            n.held[:, i] += usage.held
+            n.kube[:, i] += usage.kube
         elif max(n.used[:rows, i].tolist()) >= EXACT:
             self._add_up(i)
             return
         else:
-            n.matrix[:, i] -= usage
+            n.held[:, i] -= usage.held
+            n.kube[:, i] -= usage.kube
         if not task.job:
             n.foreign[:rows, i] += sign * task.spec_class.vector(self._table)
         if task.status == status.RELEASING:

@@ -27,7 +27,7 @@ from volcano_py.api.core import Container, ContainerPort, Pod, Toleration
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
 from volcano_py.scheduler.model.demand import NONE, Demand
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Usage
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import PODS
@@ -104,7 +104,7 @@ class SpecClass:
         self.namespace = pod.metadata.namespace
         self._vector: NDArray[np.float64] | None = None
         self._rows: list[int] = []
-        self._usage: dict[int, NDArray[np.float64]] = {}
+        self._usage: dict[int, Usage] = {}
 
     def vector(self, table: NodeTable) -> NDArray[np.float64]:
         """The request as one column of the node table: float64 [resources]."""
@@ -118,12 +118,12 @@ class SpecClass:
             self._rows = sorted(table.rows[name] for name in self.request.keys())
         return v
 
-    def usage(self, table: NodeTable, numbers: NodeNumbers) -> NDArray[np.float64]:
-        """What one pod adds to each row of the matrix of numbers while it runs on a node."""
+    def usage(self, table: NodeTable, numbers: NodeNumbers) -> Usage:
+        """What one pod adds to the columns of its node."""
         v = self.vector(table)
         found = self._usage.get(len(numbers.matrix))
         if found is None:
-            found = self._usage[len(numbers.matrix)] = numbers.of_one_pod(v, self.nonzero)
+            found = self._usage[len(numbers.matrix)] = numbers.usage(v, self.nonzero)
         return found
 
     def checked_rows(self, table: NodeTable) -> list[int]:

@@ -114,7 +114,9 @@ class Predicates(Plugin):
         if a.volume_binding and GATE in session.cluster.features:
             session.add_scores(StorageCapacityScore(session, a.volume_shape, a.volume_weight))
         if a.volume_binding or devices:
-            session.add_pre_bind(lambda task, _: self._pre_bind(session, task, devices))
+            session.add_pre_bind(
+                lambda task, _: self._pre_bind(session, task, devices), concerns=lambda task: task.claims is not NONE
+            )
 
     def _pre_bind(self, session: Session, task: Task, devices: bool) -> PreBind | None:
         """The pre-bind steps for the volumes and the devices of a task."""

@@ -22,12 +22,22 @@ class Binding(ExtensionPoints):
     deviations: Deviations
     table: NodeTable
 
-    def add_pre_bind(self, fn: Callable[[Task, int], PreBind | None]) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self._pre_bind_concerns: dict[str, Callable[[Task], bool]] = {}
+        """By plugin: whether its pre_bind does anything for a task, if the plugin has stated it."""
+
+    def add_pre_bind(
+        self, fn: Callable[[Task, int], PreBind | None], *, concerns: Callable[[Task], bool] | None = None
+    ) -> None:
         """Return what must be written before a task is bound to a node (a column of `session.table`), and the
         annotations of its Binding; None: nothing.
 
         No member of a job is bound before the steps of all members that the same statement binds have succeeded. When
         a step fails, the completed steps are undone, and none of these members is bound.
+
+        `concerns`: whether there can be something to write for a task. Nothing is called for a statement if no plugin
+        has something to write for its tasks.
 
         Called: once for each bound task, when its statement is committed.
         Combination: the steps of all plugins in their order; of equal annotations the last one counts.
@@ -35,10 +45,13 @@ class Binding(ExtensionPoints):
         On error: the tasks of the job are not bound in this session.
         """
         self._add("pre_bind", fn)
+        self._pre_bind_concerns.pop(self.registering, None)
+        if concerns is not None:
+            self._pre_bind_concerns[self.registering] = concerns
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
         """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""
-        if not self.callbacks.enabled("pre_bind"):
+        if not any(self._needs_steps(task) for task, _ in tasks):
             return [Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job) for t, node in tasks]
         found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
         failed = {task.job for task, _, steps, _ in found if steps is None}
@@ -57,6 +70,16 @@ class Binding(ExtensionPoints):
             for task, node, steps, annotations in found
             if steps is not None and task.job not in failed
         ]
+
+    def _needs_steps(self, task: Task) -> bool:
+        for plugin, _, _ in self.callbacks.enabled("pre_bind"):
+            try:
+                if plugin not in self._pre_bind_concerns or self._pre_bind_concerns[plugin](task):
+                    return True
+            except Exception as e:
+                self.callbacks.fault(plugin, "pre_bind", e, task.key)
+                return True
+        return False
 
     def _pre_bind(self, task: Task, node: int) -> tuple[list[PreBindStep] | None, dict[str, str]]:
         """The steps and annotations of one task; None instead of steps if a callback failed."""

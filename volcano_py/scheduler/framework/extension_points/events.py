@@ -34,6 +34,8 @@ class Events(ExtensionPoints):
     def __init__(self) -> None:
         super().__init__()
         self.handlers: list[Handler] = []
+        self._of_class: dict[int, list[Handler]] = {}
+        """The handlers that concern the tasks of a class, by the ID of the class."""
         self._in_dry_run = False
 
     def add_event_handler(
@@ -52,9 +54,9 @@ class Events(ExtensionPoints):
         holds for a plugin whose `deallocate` does not undo everything (`leaves_traces`). `simulated`: whether the
         handlers are also called in dry runs of topology-aware preemption.
 
-        Two hints make gangs faster. `allocate_run`: does for many equal tasks of one job at once what `allocate` would
-        do for each, and never rejects one. `concerns`: whether the handler does anything for a task; the result must be
-        the same for all tasks of a class. Without a hint equal tasks are placed one by one.
+        `allocate_run` does for many equal tasks of one job at once what `allocate` would do for each, and never rejects
+        one; without it equal tasks are placed one by one. `concerns`: whether the handler does anything for a task; the
+        result must be the same for all tasks of a class. The handlers are then not called for other tasks.
 
         Called: `allocate` when a task gets a node or an eviction is undone; `deallocate` when a task is evicted or
         a placement is undone. The node is a column of `session.table`.
@@ -65,6 +67,21 @@ class Events(ExtensionPoints):
         traces = leaves_traces or (allocate is not None and deallocate is None)
         made = Handler(self.registering, allocate, deallocate, simulated, traces, allocate_run, concerns)
         self.handlers.append(made)
+        self._of_class.clear()
+
+    def _concerned(self, task: Task) -> list[Handler]:
+        """The handlers to call for a task."""
+        found = self._of_class.get(task.spec_class.id)
+        if found is None:
+            found = self._of_class[task.spec_class.id] = [h for h in self.handlers if self._concerns(h, task)]
+        return found
+
+    def _concerns(self, handler: Handler, task: Task) -> bool:
+        try:
+            return handler.concerns is None or handler.concerns(task)
+        except Exception as e:
+            self.callbacks.fault(handler.plugin, "allocate_event", e, task.key)
+            return True
 
     @property
     def placements_leave_traces(self) -> bool:
@@ -87,7 +104,7 @@ class Events(ExtensionPoints):
 
     def _allocated(self, task: Task, node: int) -> str | None:
         error: str | None = None
-        for handler in self.handlers:
+        for handler in self._concerned(task):
             if handler.allocate is None or (self._in_dry_run and not handler.simulated):
                 continue
             try:
@@ -100,8 +117,8 @@ class Events(ExtensionPoints):
     def run_handlers(self, task: Task) -> list[Handler] | None:
         """The handlers to call for a run of tasks equal to this one; None: one of them handles only single tasks."""
         found = []
-        for handler in self.handlers:
-            if handler.allocate is None or (handler.concerns is not None and not handler.concerns(task)):
+        for handler in self._concerned(task):
+            if handler.allocate is None:
                 continue
             if handler.allocate_run is None:
                 return None
@@ -109,8 +126,8 @@ class Events(ExtensionPoints):
         return found
 
     def _deallocated(self, task: Task, node: int, handlers: Sequence[Handler] | None = None) -> None:
-        """`handlers`: those that were called for the placement; None: all."""
-        for handler in self.handlers if handlers is None else handlers:
+        """`handlers`: those that were called for the placement; None: all that concern the task."""
+        for handler in self._concerned(task) if handlers is None else handlers:
             if handler.deallocate is None or (self._in_dry_run and not handler.simulated):
                 continue
             try:
