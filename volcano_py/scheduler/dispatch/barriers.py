@@ -101,6 +101,13 @@ class Barrier:
         return [StepWrite(self, last.bind, last.index, undo=True)]
 
 
+def after_steps(id: int, bind: Bind, now: float) -> Barrier:
+    """The barrier of a bind whose steps have succeeded: they can be undone when the bind itself is rejected."""
+    barrier = Barrier([(id, bind)], now)
+    barrier.carried_out = [StepWrite(barrier, bind, index) for index in range(len(bind.steps))]
+    return barrier
+
+
 def with_barriers(first: int, operations: Iterable[Operation], now: float) -> tuple[list[Barrier], set[int]]:
     """The barriers of one statement, and the IDs of the binds in them."""
     members: dict[object, list[tuple[int, Bind]]] = {}

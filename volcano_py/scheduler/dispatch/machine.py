@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, with_barriers
+from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, after_steps, with_barriers
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
 from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
 from volcano_py.scheduler.model.group_names import reference
@@ -187,13 +187,16 @@ class Machine:
             return
         if failure.kind == "conflict":
             self._answered()
-            self._end(item, "conflict", failure.message, now)
-            return
+            return self._end(item, "conflict", failure.message, now)
         if failure.kind == "rejected":
             self._answered()
+            text = f"failed to bind to node {op.node}: {failure.message}" if isinstance(op, Bind) else ""
+            if isinstance(op, Bind) and op.steps and self.leading and not item.unknown:
+                self._waiting.remove(item)
+                return self._fail_barrier(after_steps(item.id, op, now), "failed", text, now)
             self._end(item, "failed", failure.message, now)
             if isinstance(op, Bind) and not failure.pod_gone and self.leading:
-                self._enqueue(0, _scheduler_error(op, f"failed to bind to node {op.node}: {failure.message}"), now)
+                self._enqueue(0, _scheduler_error(op, text), now)
             return
         item.unknown = item.unknown or failure.sent
         if failure.kind == "busy":
@@ -296,6 +299,7 @@ class Machine:
         return True
 
     def _fail_barrier(self, barrier: Barrier, outcome: Outcome, message: str, now: float) -> None:
+        self._barriers.add(barrier)
         barrier.fail(outcome, message)
         self._withdraw_steps(barrier)
         for write in barrier.undo():
