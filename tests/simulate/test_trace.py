@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
 
 from volcano_py.cli.main import main
+from volcano_py.cli.trace import _notes, _text, _unit
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.trace.engine import replay
-from volcano_py.simulate.trace.figures import figures, jain
+from volcano_py.simulate.trace.figures import figures, jain, plot
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode, read_jobs
 
 PODS = """\
@@ -136,3 +139,51 @@ def test_nodes_that_cannot_be_used_are_one_sentence(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["simulate", "trace", str(pods), "--nodes", str(nodes)])
     assert result.exit_code == 2 and "nodes.csv:2: cpu_milli is -8000" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "compress", "words"),
+    [
+        ({"wait, p50": 20.0, "GPU allocated, highest": 0.9}, 1.0, []),
+        ({"wait, p50": 5.0, "GPU allocated, highest": 0.9}, 1.0, ["set a smaller --interval"]),
+        ({"GPU allocated, highest": 0.02, "cpu allocated, highest": 0.9}, 2.0, ["such as --compress 40,"]),
+        ({"cpu allocated, highest": 0.1}, 1.0, ["at most 10.0% of the cluster is allocated"]),
+        ({"cpu allocated, highest": 0.0}, 1.0, ["at most 0.0%"]),
+    ],
+)
+def test_notes_say_what_limits_the_figures(found: dict[str, float], compress: float, words: list[str]) -> None:
+    notes = [*_notes({"a": found}, 10.0, compress)]
+    assert len(notes) == len(words) and all(word in note for word, note in zip(words, notes, strict=True))
+
+
+def test_the_table_has_units() -> None:
+    figures = {
+        "wait, mean": 12.34,
+        "makespan": 9000.0,
+        "GPU allocated, mean": 0.123,
+        "jobs": 8152.0,
+        "slowdown, p50": 1.5,
+    }
+    texts = [_text(value, _unit(figure)) for figure, value in figures.items()]
+    assert texts == ["12.3", "9,000", "12.3%", "8,152", "1.500"] and _text(None, "s") == "-"
+
+
+def test_missing_matplotlib_is_reported_before_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = ["simulate", "trace", str(tmp_path / "no-such-trace"), "--nodes", "1x1", "--plot", str(tmp_path / "p")]
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, result.stderr) == (2, "error: plots need matplotlib: pip install 'volcano-py[plots]'\n")
+
+
+def test_plots_end_when_almost_all_jobs_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, figure, axes = MagicMock(), MagicMock(), MagicMock()
+    library.pyplot.subplots.return_value = figure, axes
+    monkeypatch.setitem(sys.modules, "matplotlib", library)
+    jobs = [TraceJob(f"j{i}", 0.0, 3600.0 if i < 199 else 1e6, "u", 1, {"cpu": 1}) for i in range(200)]
+    outcome = replay(jobs, [TraceNode("n", {"cpu": 2000})], configuration(DEFAULT_TEXT, False), 3600.0)
+    files = plot({"a": outcome, "b": outcome}, jobs, tmp_path / "plots")
+    assert [call.args for call in figure.savefig.call_args_list] == [(file,) for file in files]
+    limits = [call.kwargs["right"] for call in axes.set_xlim.call_args_list]
+    assert limits[:2] == [2.0, 2.0] and limits[2] is None, "hours"
+    styles = {call.kwargs["label"]: call.kwargs["linestyle"] for call in axes.step.call_args_list}
+    assert styles == {"a": "solid", "b": "dashed"}, "equal lines do not hide each other"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.wrapping import counted
 
 
 @click.command()
@@ -36,7 +37,7 @@ def replay(file: Path, cycle: int | None, verbose: bool, plugins_dir: str) -> No
         fail(str(error), 2)
     except OSError as error:
         fail(describe_os_error(error), 2)
-    click.echo(f"{count} cycles, {count - different} with identical decisions")
+    click.echo(f"{counted(count, 'cycle')}, {count - different} with identical decisions")
     raise SystemExit(1 if different else 0)
 
 
@@ -50,7 +51,7 @@ def _print(found: object) -> None:
     line = found.cycle
     verdict = "identical" if found.identical else "DIFFERENT"
     click.echo(
-        f"cycle {line.number}  {format_time(line.now)}  {len(found.decided)} operations  "
+        f"cycle {line.number}  {format_time(line.now)}  {counted(len(found.decided), 'operation')}  "
         f"{found.report.bound} bound  {found.report.evicted} evicted  {verdict}"
     )
     if not found.identical:

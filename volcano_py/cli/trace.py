@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,12 +12,15 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.wrapping import wrapped
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError
 from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.trace.engine import Outcome, replay
-from volcano_py.simulate.trace.figures import figures, plot
+from volcano_py.simulate.trace.figures import figures, plot, require_matplotlib
 from volcano_py.simulate.trace.jobs import TraceError, TraceNode, read_jobs, read_nodes
 
+_LOW = 0.2
+"""If less of the cluster is allocated, the jobs of a trace do not compete."""
 STEPS = 2000
 """Number of steps of a trace without --interval."""
 
@@ -68,6 +73,8 @@ def trace(
     Prints the results for each configuration. Exits with 2 if the trace or a configuration is invalid.
     """
     try:
+        if folder is not None:
+            require_matplotlib()  # report it before the replay, which may take minutes
         cluster, cores = _nodes(nodes)
         jobs, skipped = read_jobs(file, cores, skip)
         jobs = [msgspec.structs.replace(job, submitted=job.submitted / compress) for job in jobs[:limit]]
@@ -95,6 +102,8 @@ def trace(
         click.echo(orjson.dumps({"interval": step, "skipped": skipped, "figures": found}, option=orjson.OPT_INDENT_2))
     else:
         _table(found)
+        for note in _notes(found, step, compress):
+            click.echo(wrapped(f"note: {note}", sys.stderr, 6), err=True)
     for path in plots:
         click.echo(f"wrote {path}", err=True)
 
@@ -112,15 +121,44 @@ def _table(found: dict[str, dict[str, float]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("FIGURE")
+    table.add_column("FIGURE", overflow="fold")
     for name in found:
         table.add_column(name, justify="right", overflow="fold")
     for figure in dict.fromkeys(key for of in found.values() for key in of):
-        table.add_row(figure, *(_text(of.get(figure)) for of in found.values()))
+        unit = _unit(figure)
+        label = f"{figure} ({unit})" if unit == "s" else figure
+        table.add_row(label, *(_text(of.get(figure), unit) for of in found.values()))
     Console().print(table)
 
 
-def _text(value: float | None) -> str:
+def _notes(found: dict[str, dict[str, float]], step: float, compress: float) -> Iterator[str]:
+    """What limits the meaning of the figures."""
+    if any(of.get("wait, p50", step) < step for of in found.values()):
+        yield (
+            f"a cycle runs every {step:,.0f} s, and most waits are shorter than that: they depend on the steps, not on "
+            "the configuration; set a smaller --interval"
+        )
+    highest = max(of.get("GPU allocated, highest", of.get("cpu allocated, highest", 1.0)) for of in found.values())
+    if highest < _LOW:
+        faster = f"--compress {max(2.0, 2 * compress * round(_LOW / max(highest, 1e-3))):g}"
+        yield (
+            f"at most {highest:.1%} of the cluster is allocated, so jobs do not compete: set more load, such as "
+            f"{faster}, or a smaller cluster"
+        )
+
+
+def _unit(figure: str) -> str:
+    """`s`, `%`, or none for counts, ratios and indices."""
+    if figure.startswith("GPU") or "allocated" in figure:
+        return "%"
+    return "s" if figure.partition(",")[0] in ("wait", "completion", "makespan", "run time") else ""
+
+
+def _text(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
+    if unit == "%":
+        return f"{value:.1%}"
+    if unit == "s":
+        return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.1f}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3f}"

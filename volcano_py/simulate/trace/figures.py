@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from volcano_py.simulate.trace.engine import Outcome, Sample
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob
 
+_ENDED = 99
+"""Plots over time end when this percentage of the jobs has ended."""
+_STYLES = ("solid", "dashed", "dotted", "dashdot")
 SHORT = 10.0
 """The minimum duration of a job in the computation of its slowdown (bounded slowdown), in seconds."""
 
@@ -75,33 +79,58 @@ def _while_waiting(outcome: Outcome) -> float:
     return sum(length * share for length, share in spans) / total if total else 0.0
 
 
-def plot(outcomes: Mapping[str, Outcome], jobs: Sequence[TraceJob], folder: Path) -> list[Path]:
-    """SVG files: allocation, waiting jobs and waits, one line for each configuration. Raises TraceError, OSError."""
+def require_matplotlib() -> Any:
+    """The module. Raises TraceError if it is not installed."""
     try:
         import matplotlib
     except ImportError:
         raise TraceError("plots need matplotlib: pip install 'volcano-py[plots]'") from None
+    return matplotlib
+
+
+def plot(outcomes: Mapping[str, Outcome], jobs: Sequence[TraceJob], folder: Path) -> list[Path]:
+    """SVG files: allocation, waiting jobs and waits, one line for each configuration. Raises TraceError, OSError."""
+    matplotlib = require_matplotlib()
     matplotlib.use("svg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     folder.mkdir(parents=True, exist_ok=True)
     known = {job.name: job for job in jobs}
+    resource = GPU if any(outcome.capacity.get(GPU) for outcome in outcomes.values()) else "cpu"
+    # a few jobs often run much longer than the others; the rest of the plot would be a spike
+    ends = [ended for outcome in outcomes.values() for ended in outcome.ended.values()]
+    until = float(np.percentile(ends, _ENDED)) / 3600 if ends else 0.0
+    titles = {
+        "allocation": f"{'GPU' if resource == GPU else resource} allocated, until {_ENDED} % of the jobs have ended",
+        "waiting": f"Waiting jobs, until {_ENDED} % of the jobs have ended",
+        "waits": "Jobs that started within a wait",
+    }
     files = []
-    for name, axis in (("allocation", "allocated share"), ("waiting", "waiting jobs"), ("waits", "share of jobs")):
+    for name, title in titles.items():
         figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
-        for label, outcome in outcomes.items():
+        for number, (label, outcome) in enumerate(outcomes.items()):
+            # equal lines stay visible: later ones are thinner and dashed
+            style: dict[str, Any] = {
+                "label": label,
+                "linestyle": _STYLES[number % len(_STYLES)],
+                "linewidth": max(1.2, 3.0 - number),
+            }
             times = [s.time / 3600 for s in outcome.samples]
-            resource = GPU if outcome.capacity.get(GPU) else "cpu"
             if name == "allocation":
-                axes.step(times, [s.used[resource] / outcome.capacity[resource] for s in outcome.samples], label=label)
+                of = outcome.capacity.get(resource) or 1
+                axes.step(times, [100 * s.used[resource] / of for s in outcome.samples], where="post", **style)
             elif name == "waiting":
-                axes.step(times, [s.waiting for s in outcome.samples], label=label)
+                axes.step(times, [s.waiting for s in outcome.samples], where="post", **style)
             else:
                 waits = sorted(started - known[job].submitted for job, started in outcome.started.items())
-                axes.step([w / 3600 for w in waits], np.arange(1, len(waits) + 1) / max(1, len(jobs)), label=label)
-        axes.set_xlabel("wait in hours" if name == "waits" else "hours")
-        axes.set_ylabel(axis)
+                shares = 100 * np.arange(1, len(waits) + 1) / max(1, len(jobs))
+                axes.step([w / 3600 for w in waits], shares, where="post", **style)
+        axes.set_title(title)
+        axes.set_xlabel("wait in hours" if name == "waits" else "hours since the start of the trace")
+        axes.set_ylabel({"allocation": "% of the capacity", "waiting": "jobs", "waits": "% of the jobs"}[name])
         axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+        axes.set_xlim(left=0, right=until if name != "waits" and until else None)
         axes.grid(alpha=0.3)
         axes.legend()
         files.append(folder / f"{name}.svg")
