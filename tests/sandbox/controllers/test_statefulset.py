@@ -108,6 +108,7 @@ async def test_pods_come_in_order_with_their_claims(api: Http) -> None:
         volumeClaimTemplates=[claim],
         persistentVolumeClaimRetentionPolicy=keep,
     )
+    body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     await api.ok("POST", APPS + "/statefulsets", body)
     ready = await api.until(SET, lambda v: v["status"].get("availableReplicas") == 3)
     assert ready["status"]["currentRevision"] == ready["status"]["updateRevision"]

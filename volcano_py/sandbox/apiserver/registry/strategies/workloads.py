@@ -120,7 +120,13 @@ def _workload(policies: tuple[str, ...]) -> Any:
                 text = "`selector` does not match template `labels`"
                 out.append(invalid_value("spec.template.metadata.labels", labels, text))
         inner = template.get("spec") or {}
-        out.extend(pod_spec_causes(inner, "spec.template.spec"))
+        if request.resource.kind == "StatefulSet":
+            # Its containers mount volumes that the claim templates add to the pods.
+            if "activeDeadlineSeconds" in inner:
+                text = "activeDeadlineSeconds in StatefulSet is not Supported"
+                out.append(field_forbidden("spec.template.spec.activeDeadlineSeconds", text))
+        else:
+            out.extend(pod_spec_causes(inner, "spec.template.spec"))
         policy = inner.get("restartPolicy", "Always")
         if policy not in policies:
             out.append(unsupported("spec.template.spec.restartPolicy", policy, list(policies)))
