@@ -90,7 +90,7 @@ def covered() -> dict[str, list[str]]:
         fails = " (fails)" if "fails" in row else ""
         for case in row["covers"]:
             found.setdefault(case, []).append(f"{module}: {row['name']}{fails}")
-    for module in ("test_admission", "test_lifecycle", "test_volumes", "test_devices"):
+    for module in ("test_admission", "test_lifecycle", "test_pods", "test_volumes", "test_devices"):
         import_module(f"tests.acceptance.{module}")  # its tests record what they cover
     for test, cases in COVERED.items():
         for case in cases:
