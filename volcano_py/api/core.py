@@ -117,6 +117,14 @@ class AWSElasticBlockStoreVolumeSource(ApiType):
     read_only: bool = False
 
 
+class InTreeVolumeSource(ApiType):
+    """Disks of Azure, Cinder, vSphere and Portworx: each has one of the fields."""
+
+    volume_id: str = field(default="", name="volumeID")
+    disk_uri: str = field(default="", name="diskURI")
+    volume_path: str = ""
+
+
 class RBDVolumeSource(ApiType):
     monitors: list[str] | None = None
     pool: str = "rbd"
@@ -142,6 +150,10 @@ class Volume(ApiType):
     csi: CSIVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    azure_disk: InTreeVolumeSource | None = None
+    cinder: InTreeVolumeSource | None = None
+    vsphere_volume: InTreeVolumeSource | None = None
+    portworx_volume: InTreeVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     image: ImageVolumeSource | None = None

@@ -9,6 +9,7 @@ from volcano_py.api.core import (
     AWSElasticBlockStoreVolumeSource,
     CSIVolumeSource,
     GCEPersistentDiskVolumeSource,
+    InTreeVolumeSource,
     ResourceList,
     ResourceRequirements,
 )
@@ -60,6 +61,10 @@ class PersistentVolumeSpec(ApiType):
     csi: CSIVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    azure_disk: InTreeVolumeSource | None = None
+    cinder: InTreeVolumeSource | None = None
+    vsphere_volume: InTreeVolumeSource | None = None
+    portworx_volume: InTreeVolumeSource | None = None
 
 
 class PersistentVolumeStatus(ApiType):

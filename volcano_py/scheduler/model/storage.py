@@ -57,6 +57,8 @@ class Storage:
         """Incremented with every change."""
         self.volumes_generation = 0
         """Incremented when a PersistentVolume changes."""
+        self.csi_generation = 0
+        """Incremented when a CSINode changes."""
         self.users: dict[str, set[str]] = defaultdict(set)
         """Unfinished pods by the claim that they refer to, both as `namespace/name`."""
         self.free: dict[str, dict[str, storage.PersistentVolume]] = defaultdict(dict)
@@ -83,6 +85,7 @@ class Storage:
         """An object was added, changed or removed."""
         self.generation += 1
         if kind == "CSINode":
+            self.csi_generation += 1
             self._read_limits(key)
         if kind == "PersistentVolume":
             self.volumes_generation += 1

@@ -13,6 +13,7 @@ import msgspec
 
 from volcano_py.api import core, quantity, storage
 from volcano_py.api.meta import LabelSelector
+from volcano_py.scheduler.model.csi_migration import DRIVERS, csi_source, csi_source_of
 from volcano_py.scheduler.model.storage import VOLUME_RESOURCE, Storage, claim_names, class_of_claim
 
 _encoder = msgspec.msgpack.Encoder()
@@ -75,6 +76,8 @@ class VolumeDemand(NamedTuple):
     """(driver, handle, whether only this pod can use it) of each CSI volume."""
     counted: tuple[str, ...] = ()
     """One resource name for each volume that counts against a node's limit."""
+    csi_nodes: int = 0
+    """With volumes of former built-in plugins: the generation of the CSINodes, on which their reach depends."""
     exclusive: tuple[str, ...] = ()
     """Claims that only one pod may use at a time (ReadWriteOncePod)."""
     key: bytes = b""
@@ -90,9 +93,15 @@ def volume_demand(
     whose claim belongs to another object.
     """
     names = claim_names(pod)
-    if not names:
+    inline = [source for volume in pod.spec.volumes or () if (source := csi_source(volume)) is not None]
+    if not names and not inline:
         return None
-    return _Reader(pod, of, ignored_provisioners, only_known_drivers).read(names)
+    found = _Reader(pod, of, ignored_provisioners, only_known_drivers).read(names)
+    if inline:
+        handles = {*found.handles, *((driver, handle, False) for driver, handle in inline)}
+        found = found._replace(handles=tuple(sorted(handles)))
+        found = found._replace(key=_key(found))
+    return found
 
 
 class _Reader:
@@ -142,6 +151,7 @@ class _Reader:
             tuple(self._zones),
             tuple(sorted(self._handles)),
             tuple(sorted(self._counted)),
+            self._of.csi_generation if any(csi_source(v.spec) is not None for v in self._bound) else 0,
             tuple(sorted(self._exclusive)),
         )
         return found._replace(key=_key(found))
@@ -237,6 +247,9 @@ class _Reader:
             driver = volume.spec.csi.driver if volume.spec.csi is not None else ""
             handle = volume.spec.csi.volume_handle if volume.spec.csi is not None else ""
             alone = False
+            migrated = csi_source_of(volume) if not driver else None
+            if migrated is not None:  # Volcano does not count it as a resource
+                self._handles.append((*migrated, False))
         elif storage_class is not None:
             driver = (storage_class.parameters or {}).get("csi.storage.k8s.io/csi-driver-name") or ""
             driver = driver or storage_class.provisioner
@@ -244,7 +257,7 @@ class _Reader:
         if not driver:
             return
         limited = storage_class.provisioner if volume is None and storage_class is not None else driver
-        self._handles.append((limited, handle, alone))
+        self._handles.append((DRIVERS.get(limited, limited), handle, alone))
         known = self._known_drivers is None or driver in self._known_drivers
         if driver not in self._ignored and known:
             self._counted.append(VOLUME_RESOURCE + driver.replace("/", "-"))
@@ -294,6 +307,7 @@ def _key(demand: VolumeDemand) -> bytes:
             [(label, sorted(values)) for label, values in demand.zones],
             [(driver, "" if alone else handle) for driver, handle, alone in demand.handles],
             demand.counted,
+            demand.csi_nodes,
             demand.exclusive,
         )
     )

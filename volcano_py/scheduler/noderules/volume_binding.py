@@ -10,11 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from volcano_py.api.storage import PersistentVolume
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Bools, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.csi_migration import csi_affinity, csi_source
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
@@ -115,10 +117,24 @@ def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
     if demand.missing:
         codes[:] = MISSING
     for volume in demand.bound:
-        selector = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-        if selector is not None:
-            codes[~node_mask(cluster, selector)] = OUT_OF_REACH
+        reached = _reached(cluster, volume)
+        if reached is not None:
+            codes[~reached] = OUT_OF_REACH
     return codes
+
+
+def _reached(cluster: Cluster, volume: PersistentVolume) -> Bools | None:
+    """The nodes that can use a volume; None: all."""
+    own = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    reached = node_mask(cluster, own) if own is not None else None
+    if csi_source(volume.spec) is None:
+        return reached
+    migrated = csi_affinity(volume)
+    if migrated is None:
+        return reached
+    csi_node = cluster.claims.storage.csi_node
+    has_csi = np.array([csi_node(name) is not None for name in cluster.nodes.names], dtype=bool)
+    return np.where(has_csi, node_mask(cluster, migrated), True if reached is None else reached)
 
 
 def provision_codes(book: VolumeBook, demand: VolumeDemand) -> Codes:
