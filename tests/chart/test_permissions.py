@@ -39,6 +39,7 @@ NOT_SHOWN: dict[Permission, str] = {
     ("volcano-controllers", "", "pods", "get"): "a pod that another controller made has the name of a Job's pod",
     ("volcano-scheduler", "resource.k8s.io", "devicetaintrules", "list"): "v1beta2, which the sandbox does not serve",
     ("volcano-scheduler", "resource.k8s.io", "devicetaintrules", "watch"): "v1beta2, which the sandbox does not serve",
+    ("volcano-scheduler", "resource.k8s.io", "resourceclaims", "delete"): "a bind with an extended resource fails",
     ("volcano-hypernode-controller", "", "events", "patch"): "an Event that repeats",
     ("volcano-hypernode-controller", "", "events", "create"): "a mistake in the discovery's configuration",
     ("volcano-controllers", "batch.volcano.sh", "jobs/finalizers", "update"): "checked by an admission plugin only",

@@ -47,6 +47,7 @@ async def exercise(at: Cluster) -> None:
     await _until(lambda: _bound(at, "with-volume"), "the pod with a volume was not bound")
     await _until(lambda: _bound(at, "member"), "the member of a native gang was not bound")
     await _until(lambda: _bound(at, "with-device"), "the pod with a device was not bound")
+    await _until(lambda: _bound(at, "with-extended-resource"), "the pod with an extended resource was not bound")
     await _preempt(at)
     await at.api.ok("DELETE", "/apis/apps/v1/namespaces/default/deployments/web")
     await _until(lambda: _scheduled(at), "the CronJob made no Job")
