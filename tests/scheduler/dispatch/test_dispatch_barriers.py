@@ -166,3 +166,25 @@ def test_a_step_in_flight_when_the_gang_fails_is_undone_if_it_succeeds(machine):
     machine.done(second, 1.0)
     assert run(machine) == ["undo BindVolume y", "undo BindVolume x"]
     assert outcomes(machine) == {1: "failed", 2: "failed"}
+
+
+def test_a_rejected_bind_undoes_the_steps_of_its_own_pod(machine):
+    machine.plan(1, [bind("a", volume("x"), wait("x")), bind("b", volume("y"))], 0.0)
+    seen = run(machine, failing={"Bind a": NO})
+    assert seen[:3] == ["BindVolume x", "BindVolume y", "AwaitVolume x"]
+    assert sorted(seen[3:5]) == ["Bind a", "Bind b"]
+    assert seen[5:] == ["undo AwaitVolume x", "undo BindVolume x"]
+    results = {r.id: (r.outcome, r.message) for r in machine.results()}
+    assert results == {1: ("failed", "failed to bind to node n1: it is taken"), 2: ("done", "")}
+    assert machine.backlog == 0
+
+
+def test_a_bind_that_may_have_succeeded_keeps_its_steps(machine):
+    machine.plan(1, [bind("a", volume("x"), barrier="")], 0.0)
+    (step,) = machine.take(1.0)
+    machine.done(step, 1.0)
+    (item,) = machine.take(1.0)
+    machine.failed(item, Failure("unreachable", "no answer in time"), 1.0)
+    now = machine.wake_at(1.0)
+    assert run(machine, now, {"Bind a": NO}) == ["Bind a"]
+    assert set(outcomes(machine)) == {1}
