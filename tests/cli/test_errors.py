@@ -246,3 +246,9 @@ def test_the_demo_leaves_a_sandbox_that_is_up_alone(files: dict[str, str]) -> No
     claim.release()
     assert result.exit_code == 1 and "a sandbox is up with" in result.output and "sandbox down" in result.output
     assert path.exists()
+
+
+def test_a_server_that_cannot_be_reached_is_named_without_reprs() -> None:
+    result = CliRunner().invoke(vcctl, ["job", "list", "-s", "https://127.0.0.1:1"])
+    assert result.exit_code == 255 and result.output.startswith("Failed to list job: GET https://127.0.0.1:1/apis/")
+    assert "Cannot connect to host 127.0.0.1:1 [" in result.output and "ssl:" not in result.output

@@ -106,3 +106,9 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert f"{tmp_path / 'config.yaml'}: profile mine" in found.stderr
     assert "specify manifest files" in CliRunner().invoke(simulate, ["profiles"]).stderr
+
+
+def test_without_pods_there_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "nodes.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n}}")
+    result = CliRunner().invoke(simulate, ["profiles", str(tmp_path / "nodes.yaml")])
+    assert (result.exit_code, result.stdout) == (0, "No pod of the manifests waits for a node.\n")

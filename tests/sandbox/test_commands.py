@@ -73,8 +73,8 @@ async def test_nodes_come_fail_and_go(here: Any, api: Http) -> None:
 
 
 async def test_the_clock(here: Any, api: Http) -> None:
-    assert (await here("clock"))[1] == "the clock runs at 1 seconds a second\n"
-    assert (await here("clock", "--speed", "600"))[1] == "the clock runs at 600 seconds a second\n"
+    assert (await here("clock"))[1] == "a container's run time advances by 1 s in every second\n"
+    assert (await here("clock", "--speed", "600"))[1] == "a container's run time advances by 600 s in every second\n"
     sleeper = pod("s", nodeName="node-0", restartPolicy="Never")
     sleeper["spec"]["containers"][0]["command"] = ["sleep", "300"]
     began = time.monotonic()

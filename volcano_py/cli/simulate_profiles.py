@@ -77,7 +77,11 @@ def profiles(
         document = {**outcome, **({"calls": msgspec.to_builtins(made)} if calls else {})}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return
-    _table(("POD", "PROFILE", "NODE", "REASON"), _pods(scenario.objects, outcome, names))
+    pods = [*_pods(scenario.objects, outcome, names)]
+    if pods:
+        _table(("POD", "PROFILE", "NODE", "REASON"), pods)
+    else:
+        click.echo("No pod of the manifests waits for a node.")
     if calls:
         click.echo()
         rows = ((f"{c.at:.3f}", c.pod, c.point, c.plugin, c.node, c.answer) for c in made)

@@ -15,6 +15,7 @@ from volcano_py.cli.bars import bar, measured
 from volcano_py.cli.queue_tree import Amounts, Branch, amounts
 from volcano_py.cli.queue_tree_table import deserved, scale_of, text, walk
 from volcano_py.cli.top_facts import Facts, JobRow, NodeRow, resources
+from volcano_py.cli.wrapping import counted
 
 Manifest = dict[str, Any]
 _PHASES = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inqueue": "yellow", "Unknown": "red"}
@@ -85,7 +86,7 @@ def _title(name: str, found: Facts, hidden: int) -> Text:
         waiting = sum(job.phase not in ("Running", "Completed") for job in found.jobs)
         title.append(f"  {len(found.jobs)}, {waiting} wait", style="not bold not underline dim")
     if hidden > 0:
-        title.append(f"  {hidden} rows more", style="not bold not underline dim")
+        title.append(f"  {counted(hidden, 'row')} more", style="not bold not underline dim")
     return title
 
 

@@ -216,7 +216,7 @@ def logs(
         query["timestamps"] = "true"
     selection = job_logs.Selection(task, index, container, query)
     call(
-        "logs job",
+        "get the logs of the job",
         kubeconfig,
         master,
         lambda client: job_logs.show(client, namespace, name, selection, follow, prefix),

@@ -98,7 +98,7 @@ async def _serve(
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise OSError(f"{path} cannot be served on {address} ({why}); choose another address") from None
     port = int(runner.addresses[0][1])
-    log.info("%s is served on %s", path, f"{host or '*'}:{port}")
+    log.info("%s %s served on %s", path, "are" if " and " in path else "is", f"{host or '*'}:{port}")
     return port
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -19,6 +20,9 @@ from volcano_py.kube.errors import Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
 from volcano_py.kube.remedies import expired
 from volcano_py.kube.tls import LOOK_SECONDS
+
+_SSL_SETTING = re.compile(r" ssl:(<[^>]*>|\w+)")
+"""In messages of aiohttp: the repr of a setting, which means nothing to users."""
 
 
 class Request(NamedTuple):
@@ -190,7 +194,7 @@ class Transport:
 
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
         why = "no response in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
-        why += expired(why)
+        why = _SSL_SETTING.sub("", why) + expired(why)
         if _certificate_rejected(why):
             self.credentials.rejected()
         sent = (

@@ -56,7 +56,8 @@ async def _each(names: tuple[str, ...], work: Any, done: str) -> None:
         except NotFound:
             missing.append(name)
     if missing:
-        fail(f"nodes {', '.join(missing)} do not exist; `kubectl get nodes` lists all nodes")
+        what = f"node {missing[0]} does" if len(missing) == 1 else f"nodes {', '.join(missing)} do"
+        fail(f"{what} not exist; `kubectl get nodes` lists all nodes")
 
 
 @node.command()
@@ -105,7 +106,7 @@ def clock(speed: str | None, kubeconfig: Path) -> None:
                 await client.create(CONFIGMAP, body)
             except AlreadyExists:
                 await client.patch(CONFIGMAP, NAME, {"data": {KEY: speed}}, NAMESPACE)
-        click.echo(f"the clock runs at {await speed_of(client)} seconds a second")
+        click.echo(f"a container's run time advances by {await speed_of(client)} s in every second")
 
     ask(kubeconfig, work)
 

@@ -16,7 +16,7 @@ def lines(comparison: Comparison) -> Iterator[str]:
     """All so far as text."""
     counts = comparison.outcomes
     yield (
-        f"shadow: {100 * comparison.agreement:.1f} % agreement over {counts.total()} jobs: "
+        f"shadow: {100 * comparison.agreement:.1f} % agreement over {_jobs(counts.total())}: "
         f"{counts['same']} started by both, {counts['live-only']} by the live scheduler only, "
         f"{counts['ours-only']} by ours only"
     )
@@ -25,7 +25,7 @@ def lines(comparison: Comparison) -> Iterator[str]:
         yield f"shadow: {comparison.skipped} pods are not compared: jobs start faster than they can be compared"
     if comparison.earlier_jobs:
         mean = comparison.earlier_seconds / comparison.earlier_jobs
-        yield f"shadow: ours would have started {comparison.earlier_jobs} jobs earlier, by {mean:.1f} s on average"
+        yield f"shadow: ours would have started {_jobs(comparison.earlier_jobs)} earlier, by {mean:.1f} s on average"
     for code, count in comparison.reasons.most_common():
         yield f"shadow: {count} x {code}"
     for d in list(comparison.differences)[-_SHOWN:]:
@@ -51,3 +51,7 @@ def document(comparison: Comparison, begun: float, now: float) -> dict[str, Any]
         },
         "differences": [d._asdict() | {"time": format_time(d.time)} for d in comparison.differences],
     }
+
+
+def _jobs(number: int) -> str:
+    return "1 job" if number == 1 else f"{number} jobs"
