@@ -64,7 +64,7 @@ async def test_nodes_come_fail_and_go(here: Any, api: Http) -> None:
     await api.until(PODS + "/p", lambda found: found["status"]["phase"] == "Running")
     code, out, err = await here("node", "remove", "node-3", "nowhere", "big")
     assert code == 1 and "node-3 removed" in out and "big removed" in out
-    assert "nodes nowhere do not exist" in err and err.count("\n") == 1
+    assert "node nowhere does not exist" in err and err.count("\n") == 1
     await api.until("/api/v1/nodes", lambda found: len(found["items"]) == 3)
     code, _, err = await here("node", "add", "node-0")
     assert code == 1 and "already exists" in err and err.count("\n") == 1

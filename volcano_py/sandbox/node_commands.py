@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from volcano_py.api.resource_types import CONFIGMAP, NODE
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, NotFound
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 
 @click.group()

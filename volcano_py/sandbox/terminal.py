@@ -9,12 +9,14 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from volcano_py.kube.client import Client
 from volcano_py.kube.errors import KubeError, Unreachable
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +54,8 @@ def none_up(kubeconfig: Path) -> NoReturn:
 
 def ask(kubeconfig: Path, work: Callable[[Client], Awaitable[None]]) -> None:
     """Run a coroutine with a client of the running sandbox; an error is printed as one line."""
+
+    from volcano_py.kube.client import Client
 
     async def run() -> None:
         async with Client.from_kubeconfig(kubeconfig) as client:

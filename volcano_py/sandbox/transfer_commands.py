@@ -7,13 +7,15 @@ import sys
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
-from volcano_py.kube.client import Client
 from volcano_py.sandbox.private_files import replacing
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 DATA = click.Path(file_okay=False, path_type=Path)
 
