@@ -35,7 +35,7 @@ async def test_logs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         waiting.observe(sandbox)
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
         code, out = await vcctl("job", "logs", "-N", "talk")
-        assert (code, out) == (255, 'Failed to logs job: jobs.batch.volcano.sh "talk" not found\n')
+        assert (code, out) == (255, 'Failed to get the logs of the job: jobs.batch.volcano.sh "talk" not found\n')
         talk = job("talk", 2, "1")
         talk["spec"]["plugins"] = {"env": []}
         (task,) = talk["spec"]["tasks"]

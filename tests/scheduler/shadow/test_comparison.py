@@ -71,7 +71,7 @@ def test_the_report_contains_the_differences() -> None:
     assert text[0] == (
         "shadow: 66.7 % agreement over 3 jobs: 2 started by both, 1 by the live scheduler only, 0 by ours only"
     )
-    assert "shadow: ours would have started 1 jobs earlier, by 10.0 s on average" in text
+    assert "shadow: ours would have started 1 job earlier, by 10.0 s on average" in text
     assert "shadow: live-only b: QueueLimit: the queue is full" in text
     data = report.document(found, 0.0, 30.0)
     assert data["jobs"] == {"same": 2, "live-only": 1, "ours-only": 0} and data["reasons"] == {"QueueLimit": 1}
