@@ -35,6 +35,7 @@ from volcano_py.sandbox.controllers.manager import Options
 
 AREA = "apiserver"
 UNTIL_SECONDS = 10.0
+QUIET_SECONDS = 2.0
 EVENT_SECONDS = 6.0
 ADMIN = User("admin", ("system:masters", "system:authenticated"), "admin")
 USERS = {
@@ -167,6 +168,7 @@ class Story:
         if self.data.get("namespace"):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}}
             await self._call({"method": "POST", "path": "/api/v1/namespaces", "body": body})
+            await self._until_quiet()
         try:
             for index, step in enumerate(self.data["steps"]):
                 await self._step(index, step)
@@ -179,6 +181,18 @@ class Story:
                 await self._call({"method": "DELETE", "path": f"/api/v1/namespaces/{ns}"})
                 await self._drop_cluster_objects(ns)
         return self.results
+
+    async def _until_quiet(self) -> None:
+        """Wait until no controller writes: some answers have the latest version of the whole store."""
+        deadline = time.monotonic() + QUIET_SECONDS
+        before = ""
+        while time.monotonic() < deadline:
+            _, _, listing, _ = await self._call({"method": "GET", "path": "/api/v1/namespaces"})
+            version = listing["metadata"]["resourceVersion"]
+            if version == before:
+                return
+            before = version
+            await asyncio.sleep(0.05)
 
     async def _drop_cluster_objects(self, ns: str) -> None:
         """Configurations that a story left behind would reach into the next one."""
