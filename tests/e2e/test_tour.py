@@ -29,7 +29,13 @@ PROMISED = (
         "wide condition met",
     ),
     ("Aborted     Batch", "wide-default0-5", "6/6 Running"),
-    ("default/more-job-default-more  waits", "default/more-job-default-more  starts", "The sandbox is down."),
+    (
+        "waits (1)",
+        "default/more: The cluster admits no more jobs",
+        "starts (1)",
+        "default/more: cycle 1",
+        "sandbox is down",
+    ),
     (
         "configmap/volcano-scheduler-configmap replaced",
         "run job pack successfully",
