@@ -155,7 +155,7 @@ class Scheduler:
             devices = DeviceConfigMap(client, lambda: self.source.configuration, self._put_device_config)
             parts["device configuration"] = devices.run()
             synced.append(devices.read)
-            parts["cycles"] = self.cycle_loop.run(*synced)
+            parts["cycles"] = self._run_cycles(synced)
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
                 parts["profile plugins"] = self.plugin_requests.run(client)
@@ -183,6 +183,13 @@ class Scheduler:
             yield ports
 
     # ---- from the cache to the dispatcher ----------------------------------------------------------------
+
+    async def _run_cycles(self, synced: Sequence[asyncio.Event]) -> None:
+        await self.cache.ready.wait()
+        # Loading them takes up to a second, in which profiles already schedule pods.
+        if await asyncio.to_thread(use_compiled_for, len(self.cache.model.nodes)):
+            log.info("vector operations: %s", chosen().name)
+        await self.cycle_loop.run(*synced)
 
     def _run_cycle(self) -> None:
         begun = time.monotonic()
