@@ -11,6 +11,7 @@ from volcano_py.api import core, dra, kinds, storage
 from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, POD, RESOURCECLAIM
 from volcano_py.kube import Client
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.scheduler.dispatch.extended_claim_writes import create_extended
 from volcano_py.scheduler.dispatch.pre_bind_writes import carry_out, undo
 from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed
 from volcano_py.scheduler.model.pre_bind import (
@@ -209,6 +210,8 @@ async def test_a_claim_for_extended_resources_is_created_once_and_deleted(api: C
     assert stated == {"resourceClaimName": "made", "requestMappings": [mapping]}
     await carry_out(api, step)
     assert (await read(api, RESOURCECLAIM, "made")).metadata.resource_version == first.metadata.resource_version
+    since_read = await create_extended(api, step, None)
+    assert since_read.metadata.uid == first.metadata.uid
     other = AllocateClaim("default", "made", "", "web", "another", allocation, extended=extended)
     await fails(api, other, "is not the claim of this pod")
     await undo(api, step)

@@ -8,7 +8,7 @@ where the kubelet finds its devices.
 from __future__ import annotations
 
 from volcano_py.api import dra, kinds
-from volcano_py.kube import Client, Conflict, NotFound
+from volcano_py.kube import AlreadyExists, Client, NotFound
 from volcano_py.scheduler.dispatch.step_objects import StepFailed, read
 from volcano_py.scheduler.model.extended_resources import ANNOTATION
 from volcano_py.scheduler.model.pre_bind import AllocateClaim
@@ -30,7 +30,7 @@ async def _create(client: Client, step: AllocateClaim) -> dra.ResourceClaim | No
     body = {"metadata": metadata, "spec": {"devices": {"requests": step.extended["requests"]}}}
     try:
         made = await client.create(kinds.RESOURCECLAIM, body, step.namespace, type=dra.ResourceClaim)
-    except Conflict:
+    except AlreadyExists:
         made = await read(client, kinds.RESOURCECLAIM, step.claim, step.namespace, dra.ResourceClaim)
     claim: dra.ResourceClaim | None = made
     return claim
