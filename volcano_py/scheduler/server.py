@@ -187,9 +187,12 @@ class Scheduler:
     async def _run_cycles(self, synced: Sequence[asyncio.Event]) -> None:
         await self.cache.ready.wait()
         # Loading them takes up to a second, in which profiles already schedule pods.
-        if await asyncio.to_thread(use_compiled_for, len(self.cache.model.nodes)):
-            log.info("vector operations: %s", chosen().name)
+        await asyncio.to_thread(self._choose_kernels)
         await self.cycle_loop.run(*synced)
+
+    def _choose_kernels(self) -> None:
+        if use_compiled_for(len(self.cache.model.nodes)):
+            log.info("vector operations: %s", chosen().name)
 
     def _run_cycle(self) -> None:
         begun = time.monotonic()
@@ -199,8 +202,7 @@ class Scheduler:
         # A shadow's plans are not assumed: what one cycle left, the next one would decide alone.
         budget = None if self.shadow is not None else self.options.cycle_budget or None
         shard = self.shards.shard if self.shards is not None else None
-        if use_compiled_for(len(self.cache.model.nodes)):
-            log.info("vector operations: %s", chosen().name)
+        self._choose_kernels()  # the cluster may have grown
         if self.recorder is not None:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
         decided: list[Operation] = []

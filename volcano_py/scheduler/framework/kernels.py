@@ -3,8 +3,8 @@
 `NumpyKernels` calls the rules, and needs only numpy. `CompiledKernels` evaluates classes that have a `Program` as
 machine code (`framework.compiled`), and calls the rules of other classes. The results are equal bit by bit.
 
-The scheduler calls `use_compiled_for` before a session: the compiler takes a second to load and 110 MB of memory, which
-small clusters and the other programs do not need.
+The scheduler calls `use_compiled_for` before its first session, and again when the cluster has grown: the compiler
+takes a second to load and 110 MB of memory, which small clusters and the other programs do not need.
 """
 
 from __future__ import annotations
