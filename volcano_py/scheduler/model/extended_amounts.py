@@ -42,6 +42,8 @@ class ExtendedAmounts:
         self._selectors = selectors
         self._of: dict[str, dict[str, float]] = {}
         self._counted: tuple[int, int, int, int] | None = None
+        self._reads_labels = False
+        """Whether the nodes of some device are selected by labels."""
 
     def of(self, node: str) -> dict[str, float]:
         """The amounts on a node, as of the last update."""
@@ -52,7 +54,8 @@ class ExtendedAmounts:
         resources = self._resources
         if not resources.wanted and not self._of:
             return []
-        now = (self._pools.generation, self._nodes.generation, resources.generation, len(resources.wanted))
+        nodes = self._nodes.generation if self._reads_labels else self._nodes.names_generation
+        now = (self._pools.generation, nodes, resources.generation, len(resources.wanted))
         if now == self._counted:
             return []
         self._counted = now
@@ -96,5 +99,6 @@ class ExtendedAmounts:
             return [device.node]
         if device.everywhere:
             return self._nodes.names
+        self._reads_labels = True
         terms = (device.selector.node_selector_terms if device.selector is not None else None) or ()
         return [node.metadata.name for node in self._nodes.objects if any(term_matches(t, node) for t in terms)]
