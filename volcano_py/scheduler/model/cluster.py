@@ -30,7 +30,7 @@ from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.spec_class import SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats
+from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats, same_place
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ class Cluster(AssumedPlans):
             task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:
             task.job = f"{task.namespace}/podgroup-{task.uid}"
-        if old is not None and _same_place(old, task, self.jobs.get(task.job)):
+        if old is not None and same_place(old, task, self.jobs.get(task.job)):
             self._replace_task(old, task)
         else:
             self._drop_task(key)
@@ -398,12 +398,3 @@ class Cluster(AssumedPlans):
     def _forget_if_terminated(self, job: Job) -> None:
         if job.terminated:
             self.jobs.pop(job.uid, None)
-
-
-def _same_place(old: Task, new: Task, job: Job | None) -> bool:
-    """Whether a task keeps its class, job and node. Not of a bare pod: its substitute for a PodGroup depends on it."""
-    return (
-        (old.spec_class, old.job, old.node, old.uid) == (new.spec_class, new.job, new.node, new.uid)
-        and old.claims is new.claims is NONE
-        and (job is None or not job.shadow)
-    )

@@ -29,6 +29,7 @@ _ZONES = {
     "csi.vsphere.vmware.com": "topology.csi.vmware.com/zone",
 }
 """The node label with the zone, of each driver that sets one."""
+_UNKNOWN = "UNSPECIFIED"
 _STABLE = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 _BETA = ("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
 
@@ -51,9 +52,6 @@ def csi_source(of: core.Volume | storage.PersistentVolumeSpec, zone: str = "") -
     elif of.portworx_volume is not None:
         plugin, handle = "kubernetes.io/portworx-volume", of.portworx_volume.volume_id
     return (DRIVERS[plugin], handle) if plugin else None
-
-
-_UNKNOWN = "UNSPECIFIED"
 
 
 def csi_source_of(volume: storage.PersistentVolume) -> tuple[str, str] | None:

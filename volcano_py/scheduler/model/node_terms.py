@@ -6,6 +6,7 @@ import re
 
 from volcano_py.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from volcano_py.api.core import Node
+from volcano_py.api.selector import holds
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
@@ -30,14 +31,8 @@ def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool
     value = labels.get(requirement.key)
     values = requirement.values or ()
     match requirement.operator:
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
+        case "In" | "NotIn" | "Exists" | "DoesNotExist":
+            return holds(requirement.operator, value, values)
         case "Gt" | "Lt":
             have, bound = _integer(value), _integer(values[0] if len(values) == 1 else None)
             if have is None or bound is None:

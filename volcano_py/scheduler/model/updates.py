@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
 from volcano_py.api.scheduling import PodGroup, Queue
+from volcano_py.scheduler.model.demand import NONE
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.task import Task
 
 _OF_CONTAINERS = ("container_statuses", "init_container_statuses")
 _COMPARED = tuple(name for name in PodStatus.__struct_fields__ if name not in _OF_CONTAINERS)
@@ -24,6 +27,15 @@ def changes_scheduling(old: Pod, new: Pod) -> bool:
         or old.spec != new.spec
         or any(getattr(a, name) != getattr(b, name) for name in _COMPARED)
         or any(_given(getattr(a, name)) != _given(getattr(b, name)) for name in _OF_CONTAINERS)
+    )
+
+
+def same_place(old: Task, new: Task, job: Job | None) -> bool:
+    """Whether a task keeps its class, job and node. Not of a bare pod: its substitute for a PodGroup depends on it."""
+    return (
+        (old.spec_class, old.job, old.node, old.uid) == (new.spec_class, new.job, new.node, new.uid)
+        and old.claims is new.claims is NONE
+        and (job is None or not job.shadow)
     )
 
 
