@@ -22,6 +22,19 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[San
         yield sandbox
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster_without_nodes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sandbox | None]:
+    """A sandbox without nodes, for modules whose tests make their own; None where hollow nodes are attached to another
+    cluster."""
+    if sites.HOLLOW:
+        yield None
+        return
+    if sites.KUBECONFIG:
+        pytest.skip("it needs a cluster without nodes of its own")
+    async with sites.cluster(tmp_path_factory.mktemp("cluster"), nodes=0) as sandbox:
+        yield sandbox
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def at(cluster: Sandbox | None) -> AsyncIterator[Site]:
     """A namespace of its own for a test."""

@@ -6,19 +6,16 @@ Real nodes run such pods only with a DRA driver.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.acceptance import site as sites
 from tests.acceptance.covers import covers
 from tests.acceptance.site import MARKS, Manifest, Site, node, task
 from volcano_py.api.kinds import (
     DEVICECLASS,
     JOB,
-    POD,
     QUEUE,
     RESOURCECLAIM,
     RESOURCECLAIMTEMPLATE,
@@ -43,16 +40,10 @@ tiers:
 QUICK = ("sleep", "1")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sandbox | None]:
-    """A sandbox without nodes; None where hollow nodes are attached to another cluster."""
-    if sites.HOLLOW:
-        yield None
-        return
-    if sites.KUBECONFIG:
-        pytest.skip("it needs a cluster without nodes of its own")
-    async with sites.cluster(tmp_path_factory.mktemp("cluster"), nodes=0) as sandbox:
-        yield sandbox
+@pytest.fixture(scope="module")
+def cluster(cluster_without_nodes: Sandbox | None) -> Sandbox | None:
+    """Each test has nodes of its own."""
+    return cluster_without_nodes
 
 
 class Devices:
@@ -308,7 +299,7 @@ async def test_a_queue_holds_no_more_devices_than_its_capability(devices: Device
     else:
         await devices.template("t")
         await at.job("first", consumer(2, FROM_TEMPLATE), queue=queue)
-    await at.until(lambda: at._is("first", "Running"), "the first job does not run")
+    await at.becomes("first", "Running")
     await allocated(at, queue, {key: "2"})
     await devices.claim("third")
     await at.job("second", consumer(1, {"resourceClaimName": "third"}), queue=queue)
@@ -351,4 +342,4 @@ async def test_a_queue_limits_the_capacity_of_devices(devices: Devices) -> None:
     await at.waits("second")
     await at.settle()
     assert await at.running("second") == 0
-    assert all(not pod["spec"].get("nodeName") for pod in await at.pods("second")), POD
+    assert await at.nodes_of("second") == [""]

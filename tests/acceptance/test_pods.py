@@ -31,11 +31,11 @@ async def group_phases(at: Site) -> list[str]:
     return [str((g.get("status") or {}).get("phase", "")) for g in await at.client.list(PODGROUP, at.namespace)]
 
 
-def workload(api_version: str, kind: str, replicas: int, pod: Manifest) -> Manifest:
+def workload(kind: str, replicas: int, pod: Manifest) -> Manifest:
     labels = {"app": "main"}
     template = {"metadata": {"labels": labels}, "spec": pod}
     body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "main"}, "spec": body}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "main"}, "spec": body}
 
 
 @covers("JP-A04")
@@ -50,7 +50,7 @@ async def test_a_pod_of_the_default_scheduler_runs_without_a_podgroup(at: Site) 
 @covers("JP-P01", "JP-P02")
 @pytest.mark.parametrize(("scheduler", "phases"), [("volcano", ["Running"]), ("default-scheduler", [])])
 async def test_podgroups_are_made_for_pods_of_the_scheduler(at: Site, scheduler: str, phases: list[str]) -> None:
-    await at.create(workload("apps/v1", "ReplicaSet", 2, spec(scheduler)))
+    await at.create(workload("ReplicaSet", 2, spec(scheduler)))
     await running(at, 2)
 
     async def reached() -> bool:
@@ -83,7 +83,7 @@ async def test_a_gated_job_runs_when_its_gates_are_removed(at: Site) -> None:
 
 @covers("SA-A07")
 async def test_gated_pods_of_a_deployment_run_when_their_gates_are_removed(at: Site) -> None:
-    await at.create(workload("apps/v1", "Deployment", 2, spec(schedulingGates=[{"name": GATE}])))
+    await at.create(workload("Deployment", 2, spec(schedulingGates=[{"name": GATE}])))
 
     async def enqueued() -> bool:
         return await group_phases(at) == ["Inqueue"]

@@ -6,14 +6,11 @@ an API server with `volcano-py sandbox nodes`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from tests.acceptance import site as sites
 from tests.acceptance.site import MARKS, Manifest, Site, node, table, task
 from volcano_py.api.kinds import HYPERNODE, JOB, NODE, POD, PRIORITYCLASS
 from volcano_py.sandbox.cluster import Sandbox
@@ -23,16 +20,10 @@ TABLE = table(Path(__file__).with_name("scheduling.yaml"))
 HOLD = {"key": "hold", "effect": "NoSchedule"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sandbox | None]:
-    """A sandbox without nodes; None where hollow nodes are attached to another cluster."""
-    if sites.HOLLOW:
-        yield None
-        return
-    if sites.KUBECONFIG:
-        pytest.skip("it needs a cluster without nodes of its own")
-    async with sites.cluster(tmp_path_factory.mktemp("cluster"), nodes=0) as sandbox:
-        yield sandbox
+@pytest.fixture(scope="module")
+def cluster(cluster_without_nodes: Sandbox | None) -> Sandbox | None:
+    """Each test has nodes of its own."""
+    return cluster_without_nodes
 
 
 class Case:
