@@ -10,6 +10,7 @@ import heapq
 
 from volcano_py.scheduler.actions.place_tasks import place_best_effort
 from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
@@ -35,16 +36,22 @@ class Backfill(Action):
                 if node is None:
                     continue
                 if together is None:
-                    session.allocate(task, node)
+                    _report(job, task, session.allocate(task, node))
                 else:
                     together.allocate(task, node)
             if together is None:
                 continue
             if job.ready_num >= job.min_available and session.job_ready(job):
                 together.steps = []  # the steps stay applied, and their tasks are bound with what allocate has placed
-                session.bind_allocated(job)
+                _report(job, tasks[-1], session.bind_allocated(job))
             else:
                 together.discard()
+
+
+def _report(job: SessionJob, task: Task, error: str | None) -> None:
+    """Report why the pods of a job cannot be bound with a task."""
+    if error is not None:
+        job.fit_errors[task.key] = FitErrors(error=error)
 
 
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:

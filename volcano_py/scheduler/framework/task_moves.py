@@ -213,24 +213,25 @@ class TaskMoves(Events, JobStates, Binding):
 
     # ---- deciding at once -------------------------------------------------------------------------------
 
-    def allocate(self, task: Task, node: int) -> None:
-        """Place a task, and if its job is then ready, bind all allocated tasks of the job."""
+    def allocate(self, task: Task, node: int) -> str | None:
+        """Place a task, and if its job is then ready, bind all allocated tasks of the job. Returns why not all could be
+        bound."""
         self.place(task, node, st.ALLOCATED)
         job = self.jobs[task.job]
-        if self.job_ready(job):
-            self.bind_allocated(job)
+        return self.bind_allocated(job) if self.job_ready(job) else None
 
-    def bind_allocated(self, job: SessionJob) -> None:
-        """Bind all allocated tasks of a job."""
+    def bind_allocated(self, job: SessionJob) -> str | None:
+        """Bind all allocated tasks of a job. Returns why not all could be bound."""
         allocated = (t for t in job.tasks.values() if self.statuses[t.slot] == st.ALLOCATED)
-        self.bind(sorted(allocated, key=lambda t: t.key))
+        return self.bind(sorted(allocated, key=lambda t: t.key))
 
-    def bind(self, tasks: Sequence[Task]) -> None:
-        """Bind tasks together."""
-        bound = []
+    def bind(self, tasks: Sequence[Task]) -> str | None:
+        """Bind tasks together, up to the first whose node lacks capacity. Returns the reason, in Volcano's words."""
+        bound, error = [], None
         for t in tasks:
             node = self.placed[t.slot]
             if not self._has_capacity(t, node):
+                error = f"node {self.table.names[node]} resources are not enough to put task {t.key}"
                 break
             self.move(t, st.BINDING)
             self.bound_on.setdefault(node, []).append(t)
@@ -238,6 +239,7 @@ class TaskMoves(Events, JobStates, Binding):
         operations = self.binds(bound)
         if operations:
             self.emit(operations)
+        return error
 
     def _has_capacity(self, task: Task, node: int) -> bool:
         """Whether a node has capacity for a task, counting only the tasks that are bound there.
