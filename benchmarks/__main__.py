@@ -8,6 +8,7 @@ from volcano_py.cli.main import LazyGroup
 
 LAYERS = {
     "decision": "One cycle over each scenario of a file.",
+    "goals": "The goals for a cycle, with numpy and compiled, and what is missed.",
     "growth": "How a cycle grows with nodes, pods, queues and running pods.",
     "churn": "Changes in a busy cluster, such as one pod more: events to plan.",
     "limits": "What hostile or unusual input costs: time of the cycle, peak memory.",

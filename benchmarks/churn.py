@@ -30,11 +30,13 @@ Manifest = dict[str, Any]
 def busy(nodes: int, gangs: int, size: int) -> dict[str, Any]:
     """A scenario of running gangs."""
     labels = {"kubernetes.io/hostname": "<name>", "topology.kubernetes.io/zone": "zone-<i % 8>"}
+    tiers = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
     shape = {"cpu": "64", "memory": "512Gi", "pods": 110, "name": "node-%05d", "labels": labels}
     return {
         "nodes": {"count": nodes, **shape},
         "queues": [{"name": "team0", "weight": 1}, {"name": "team1", "weight": 2}],
         "actions": ["enqueue", "allocate", "backfill"],
+        "tiers": tiers,
         "workload": [
             {
                 "kind": "gangs",
@@ -60,7 +62,7 @@ def one_more(i: int) -> list[tuple[str, Manifest]]:
     requests = {"cpu": "1", "memory": "1Gi"}
     group = {
         "metadata": {**metadata, "uid": f"group-one-{i}"},
-        "spec": {"minMember": 1, "queue": "team0", "minResources": requests},
+        "spec": {"minMember": 1, "queue": "default", "minResources": requests},
         "status": {"phase": "Inqueue"},
     }
     container = {"name": "main", "image": "busybox", "resources": {"requests": requests}}
@@ -83,8 +85,8 @@ class Seconds(NamedTuple):
     cpu: float
 
 
-def measure(nodes: int, gangs: int, size: int, steps: int) -> list[Seconds]:
-    """Seconds of each step."""
+def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
+    """Seconds of each step. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
@@ -92,8 +94,6 @@ def measure(nodes: int, gangs: int, size: int, steps: int) -> list[Seconds]:
     from volcano_py.scheduler.run_once import REGISTRY, run_once
     from volcano_py.simulate.manifests import STRUCTS
 
-    spec = busy(nodes, gangs, size)
-    spec["tiers"] = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
     conf = load(configuration(spec), REGISTRY.actions)
     model = Cluster()
     for kind, manifest in objects(spec):
@@ -143,8 +143,8 @@ def waiting(i: int) -> list[tuple[str, Manifest]]:
     return [group, pod]
 
 
-def measure_updates(nodes: int, gangs: int, size: int, steps: int, stuck: int) -> list[Seconds]:
-    """Seconds of each step with updates."""
+def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Seconds]:
+    """Seconds of each step with updates. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
@@ -154,15 +154,13 @@ def measure_updates(nodes: int, gangs: int, size: int, steps: int, stuck: int) -
     def decoded(kind: str, manifest: Manifest) -> Any:
         return decoder(STRUCTS[kind]).decode(orjson.dumps(manifest))
 
-    spec = busy(nodes, gangs, size)
-    spec["tiers"] = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
     conf = load(configuration(spec), REGISTRY.actions)
     model = Cluster()
     made: dict[str, list[Manifest]] = {}
     for kind, manifest in [*objects(spec), *(event for i in range(stuck) for event in waiting(i + 1))]:
         model.upsert(kind, decoded(kind, manifest))
         made.setdefault(kind, []).append(manifest)
-    running = made["Pod"][: gangs * size]
+    running = [pod for pod in made["Pod"] if pod["status"]["phase"] == "Running"]
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # as the live loop does
@@ -192,7 +190,8 @@ def churn(nodes: int, gangs: int, size: int, steps: int, updates: bool, stuck: i
         raise click.UsageError("--stuck goes with --updates")
     if updates and (FIRST + steps) * 100 + 50 > gangs * size:
         raise click.UsageError(f"{gangs * size} pods are too few for {steps} steps in which 100 complete")
-    done = measure_updates(nodes, gangs, size, steps, stuck) if updates else measure(nodes, gangs, size, steps)
+    spec = busy(nodes, gangs, size)
+    done = measure_updates(spec, steps, stuck) if updates else measure(spec, steps)
     wall, cpu = (sorted(1000 * getattr(each, kind) for each in done) for kind in Seconds._fields)
     what = f"50 pods and 20 nodes updated, 100 pods completed, {stuck} pods stuck" if updates else "one pod more"
     print(f"{nodes} nodes, {gangs} running gangs of {size}: {what}, {steps} times")

@@ -36,7 +36,8 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     from volcano_py.scheduler.run_once import REGISTRY, run_once
     from volcano_py.simulate.manifests import STRUCTS
 
-    use_compiled()
+    if spec.get("kernels") != "numpy":
+        use_compiled()
     encoded = [(kind, orjson.dumps(manifest)) for kind, manifest in objects(spec)]
     conf = load(configuration(spec), REGISTRY.actions)
     import gc

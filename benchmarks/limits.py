@@ -16,7 +16,7 @@ import click
 import orjson
 
 from benchmarks.churn import START, busy
-from benchmarks.decision import HERE, configuration, in_own_process
+from benchmarks.decision import configuration, in_own_process
 from benchmarks.growth import gangs, scenario
 from benchmarks.scenario import objects
 
@@ -73,7 +73,6 @@ def junk(nodes: int, pods: int, updates: int) -> list[dict[str, float]]:
     from volcano_py.simulate.manifests import STRUCTS
 
     spec = busy(nodes, pods // 10, 10)
-    spec["tiers"] = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
     conf = load(configuration(spec), REGISTRY.actions)
     model = Cluster()
     running: list[Spec] = []

@@ -88,8 +88,7 @@ def _node(spec: Spec, i: int) -> Spec:
 
 def _queue(spec: Spec) -> Spec:
     body: Spec = {"weight": spec.get("weight", 1), "reclaimable": spec.get("reclaimable", True)}
-    if spec.get("capability"):
-        body["capability"] = spec["capability"]
+    body |= {field: spec[field] for field in ("capability", "parent") if spec.get(field)}
     return {"metadata": {"name": spec["name"]}, "spec": body, "status": {"state": "Open"}}
 
 
