@@ -88,13 +88,15 @@ class Capacity(Plugin):
     def _order(self, left: Queue, right: Queue) -> int:
         if left.priority != right.priority:
             return -1 if left.priority > right.priority else 1
-        a, b = self.tree.nodes[left.name], self.tree.nodes[right.name]
+        nodes = self.tree.nodes
+        a, b = nodes[left.name], nodes[right.name]
         if self.hierarchy:
-            if a.is_leaf != b.is_leaf:
-                return -1 if a.is_leaf else 1
-            if a.is_leaf:
+            if bool(a.children) != bool(b.children):
+                return 1 if a.children else -1
+            if not a.children:
                 a, b = self.tree.below_common(a, b)
-        return _compare_share(a, b)
+        # The smaller share first; of equal shares, the queue that deserves a resource first.
+        return 0 if a.order == b.order else -1 if a.order < b.order else 1
 
     def _victim_order(self, left: Queue, right: Queue, preemptor: Queue | None) -> int:
         if preemptor is None:
@@ -338,10 +340,3 @@ class Capacity(Plugin):
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_overused", label, float(q.share > 1)))
-
-
-def _compare_share(a: QueueNode, b: QueueNode) -> int:
-    """The smaller share first; of equal shares, the queue that deserves a resource first."""
-    if a.share != b.share:
-        return -1 if a.share < b.share else 1
-    return int(a.deserved.is_empty()) - int(b.deserved.is_empty())

@@ -32,13 +32,16 @@ class QueueNode:
     __slots__ = (
         "admits",
         "allocated",
+        "branch",
         "capability",
         "children",
         "deserved",
+        "deserves",
         "elastic",
         "guarantee",
         "inqueue",
         "name",
+        "order",
         "path",
         "queue",
         "real_capability",
@@ -50,7 +53,9 @@ class QueueNode:
         self.queue = queue
         self.name = queue.name
         self.path: list[QueueNode] = []
-        """The names from root down to the parent."""
+        """The queues from root down to the parent."""
+        self.branch: list[QueueNode] = [self]
+        """The same with the queue itself."""
         self.children: list[QueueNode] = []
         self.allocated = Resource()
         self.request = Resource()
@@ -65,6 +70,10 @@ class QueueNode:
         """The limit for admission. In a tree this is the capability of the specs, whatever the cluster has, so that a
         job that is larger than the cluster blocks no other job."""
         self.share = 0.0
+        self.deserves: list[str] | None = None
+        """The names of the deserved resources, which are constant once the shares are computed."""
+        self.order = (0.0, False)
+        """(share, whether the queue deserves nothing): the queue with the lower value comes first."""
 
     @property
     def is_leaf(self) -> bool:
@@ -72,10 +81,13 @@ class QueueNode:
 
     def update_share(self) -> None:
         """Set the share: the largest part that the queue holds of any resource it deserves; 1 if it deserves none."""
-        if self.deserved.is_empty():
-            self.share = 1.0
+        if self.deserves is None:
+            self.deserves = [] if self.deserved.is_empty() else self.deserved.names()
+        if self.deserves:
+            self.share = max([0.0, *(share(self.allocated[d], self.deserved[d]) for d in self.deserves)])
         else:
-            self.share = max([0.0, *(share(self.allocated[d], self.deserved[d]) for d in self.deserved.names())])
+            self.share = 1.0
+        self.order = (self.share, not self.deserves)
 
 
 class QueueTree:
@@ -104,13 +116,11 @@ class QueueTree:
         return level
 
     def below_common(self, a: QueueNode, b: QueueNode) -> tuple[QueueNode, QueueNode]:
-        """The ancestors of each queue just below the last common ancestor."""
-        level = self.common_level(a, b)
-        return _at(a, level + 1), _at(b, level + 1)
-
-
-def _at(node: QueueNode, level: int) -> QueueNode:
-    return node.path[level] if level < len(node.path) else node
+        """The ancestors of each queue just below the last common ancestor; siblings themselves."""
+        for x, y in zip(a.branch, b.branch, strict=False):
+            if x is not y:
+                return x, y
+        return a, b
 
 
 def flat(session: Session) -> QueueTree:
@@ -180,7 +190,8 @@ def _link(session: Session, found: QueueTree) -> str:
     highest_first = [root]
     for q in highest_first:
         for child in q.children:
-            child.path = [*q.path, q]
+            child.path = q.branch
+            child.branch = [*q.branch, child]
         highest_first += q.children
     used = [name for name in demands_of(session.cluster).queues if name in found.nodes]
     if all(found.nodes[name].is_leaf for name in used):
