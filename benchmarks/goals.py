@@ -107,16 +107,16 @@ def evicting(nodes: int, wanted: int, action: str) -> Spec:
     (work,) = spec["workload"]
     if action == "preempt":
         low = running(nodes, pods, **held, priority=10, priority_class="low")
-        asks = {"cpu": "4", "memory": "8Gi", "queue": "q0", "priority": 500, "priority_class": "high"}
+        requesting = {"cpu": "4", "memory": "8Gi", "queue": "q0", "priority": 500, "priority_class": "high"}
     else:
-        low, asks = running(nodes, pods, **held), {"cpu": "2", "memory": "4Gi", "queue": "q1"}
+        low, requesting = running(nodes, pods, **held), {"cpu": "2", "memory": "4Gi", "queue": "q1"}
     low["node"] = "node-<(80*g + k) % nodes>"
     return {
         **spec,
         "queues": [{"name": "q0", "weight": 1}, {"name": "q1", "weight": 1}],
         "priority_classes": {"low": 10, "high": 500},
         "actions": ["enqueue", "allocate", action, "backfill"],
-        "workload": [low, {**work, **asks}],
+        "workload": [low, {**work, **requesting}],
         "expect": {"bound": 0, "evicted": wanted * (2 if action == "preempt" else 1), "pipelined": wanted},
     }
 
