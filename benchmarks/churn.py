@@ -9,7 +9,6 @@ cluster.
 from __future__ import annotations
 
 import gc
-import json
 import statistics
 import time
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 import orjson
 
-from benchmarks.decision import HERE, configuration
+from benchmarks.decision import configuration, default_tiers
 from benchmarks.scenario import objects
 
 START = 1_760_000_000.0
@@ -30,13 +29,12 @@ Manifest = dict[str, Any]
 def busy(nodes: int, gangs: int, size: int) -> dict[str, Any]:
     """A scenario of running gangs."""
     labels = {"kubernetes.io/hostname": "<name>", "topology.kubernetes.io/zone": "zone-<i % 8>"}
-    tiers = json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
     shape = {"cpu": "64", "memory": "512Gi", "pods": 110, "name": "node-%05d", "labels": labels}
     return {
         "nodes": {"count": nodes, **shape},
         "queues": [{"name": "team0", "weight": 1}, {"name": "team1", "weight": 2}],
         "actions": ["enqueue", "allocate", "backfill"],
-        "tiers": tiers,
+        "tiers": default_tiers(),
         "workload": [
             {
                 "kind": "gangs",

@@ -98,6 +98,11 @@ def configuration(spec: dict[str, Any]) -> str:
     return json.dumps({"actions": ", ".join(spec["actions"]), "tiers": tiers})
 
 
+def default_tiers() -> Any:
+    """The tiers of the scenarios that state none."""
+    return json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"]
+
+
 def load_scenarios(path: Path) -> list[dict[str, Any]]:
     document = json.loads(path.read_text())
     found: list[dict[str, Any]] = document["scenarios"]
@@ -106,11 +111,17 @@ def load_scenarios(path: Path) -> list[dict[str, Any]]:
     return [s for s in found if s.get("layer") == "decision"]
 
 
-def in_own_process(spec: dict[str, Any], flame: Path | None = None) -> dict[str, Any]:
-    """The result of a scenario in a process of its own; with a flame graph of it in the folder `flame`."""
+def in_own_process(
+    spec: dict[str, Any], flame: Path | None = None, module: str = "benchmarks.decision"
+) -> dict[str, Any]:
+    """The result of a scenario in a process of its own; with a flame graph of it in the folder `flame`.
+
+    `module`: a program that reads the scenario from its standard input, and writes the result to the file of its
+    argument.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "benchmarks.decision", str(out)]
+        command = [sys.executable, "-m", module, str(out)]
         if flame is None:
             subprocess.run(command, input=orjson.dumps(spec), check=True)
         else:

@@ -6,9 +6,8 @@ steps. Sizes are those of docs/performance.md; times depend on the machine, so c
 
 from __future__ import annotations
 
-import json
+import resource
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +30,6 @@ _SHAPES = [
 class Goal(NamedTuple):
     """One row of the table."""
 
-    text: str
     spec: Callable[[], Spec]
     numpy: float
     """Seconds of the cycle that are the goal with numpy alone."""
@@ -39,8 +37,8 @@ class Goal(NamedTuple):
     """The same with the extra [fast]."""
     megabytes: int = 0
     """The goal for the peak memory of the process; 0: none."""
-    steps: str = ""
-    """"": the cycles of the scenario; else the changes of `benchmarks.churn` that each step makes."""
+    text: str = ""
+    """What the name of the row does not state."""
 
 
 def gang(nodes: int, pods: int, mixed: bool = False) -> Spec:
@@ -100,8 +98,8 @@ def beside(nodes: int, pods: int, waiting: int, gang: int, bound: int, cycles: i
 
 
 def evicting(nodes: int, wanted: int, action: str) -> Spec:
-    """A cluster full of pods of low priority or of another queue, and one gang of `wanted` per thousand nodes."""
-    spec = scenario(nodes, wanted, 500, queues=2)
+    """A cluster full of pods of low priority or of another queue, and gangs of 500 with `wanted` pods in total."""
+    spec = scenario(nodes, wanted, 500)
     pods = 16 * nodes
     held = {"cpu": "2", "memory": "4Gi", "gang_size": 80, "min_member": 1, "queue": "q0"}
     (work,) = spec["workload"]
@@ -152,82 +150,71 @@ def hierarchy(jobs: int) -> Spec:
     return {**spec, "queues": queues, "tiers": [first, [capacity if p == "proportion" else p for p in second]]}
 
 
+def changing(steps: str) -> Spec:
+    """A busy cluster, in which each step makes changes of `benchmarks.churn`: one-more, updates or updates-stuck."""
+    return {**beside(5_000, 50_000, 0, 100, 0), "steps": steps}
+
+
 GOALS = {
-    "gang-1000n-10000p": Goal("", lambda: gang(1_000, 10_000), 0.2, 0.1),
-    "gang-5000n-10000p": Goal("", lambda: gang(5_000, 10_000), 0.2, 0.1),
-    "gang-10000n-50000p": Goal("", lambda: gang(10_000, 50_000), 1.0, 0.6, 800),
-    "single-1000n-10000p": Goal("", lambda: single(1_000, 10_000), 1.0, 0.5),
-    "single-5000n-10000p": Goal("", lambda: single(5_000, 10_000), 1.0, 0.6),
-    "single-5000n-50000p": Goal("", lambda: single(5_000, 50_000), 5.5, 3.0, 1_000),
-    "gang-1000n-10000p-mixed": Goal("", lambda: gang(1_000, 10_000, True), 0.3, 0.15),
-    "gang-5000n-10000p-mixed": Goal("", lambda: gang(5_000, 10_000, True), 0.3, 0.15),
-    "gang-10000n-50000p-mixed": Goal("", lambda: gang(10_000, 50_000, True), 1.5, 0.9, 800),
-    "single-1000n-10000p-mixed": Goal("", lambda: single(1_000, 10_000, True), 1.5, 0.75),
-    "single-5000n-10000p-mixed": Goal("", lambda: single(5_000, 10_000, True), 1.5, 0.9),
-    "single-5000n-50000p-mixed": Goal("", lambda: single(5_000, 50_000, True), 8.25, 4.5, 1_000),
-    "one-gang-5000n-10000p": Goal("", lambda: scenario(5_000, 10_000, 10_000), 0.25, 0.25),
-    "apart-5000n-4000p": Goal("anti-affinity and hard zone spreading, gangs of 20", apart, 1.33, 1.33),
-    "preempt-1000n-500p": Goal("", lambda: evicting(1_000, 500, "preempt"), 0.12, 0.12),
-    "reclaim-1000n-500p": Goal("", lambda: evicting(1_000, 500, "reclaim"), 0.08, 0.08),
-    "preempt-5000n-2500p": Goal("80,000 pods run", lambda: evicting(5_000, 2_500, "preempt"), 1.0, 1.0),
-    "reclaim-5000n-2500p": Goal("80,000 pods run", lambda: evicting(5_000, 2_500, "reclaim"), 1.0, 1.0),
-    "queues-1000-20000p": Goal("jobs of one pod in 1,000 queues on 4 levels", lambda: hierarchy(20_000), 1.0, 1.0),
+    "gang-1000n-10000p": Goal(lambda: gang(1_000, 10_000), 0.2, 0.1),
+    "gang-5000n-10000p": Goal(lambda: gang(5_000, 10_000), 0.2, 0.1),
+    "gang-10000n-50000p": Goal(lambda: gang(10_000, 50_000), 1.0, 0.6, 800),
+    "single-1000n-10000p": Goal(lambda: single(1_000, 10_000), 1.0, 0.5),
+    "single-5000n-10000p": Goal(lambda: single(5_000, 10_000), 1.0, 0.6),
+    "single-5000n-50000p": Goal(lambda: single(5_000, 50_000), 5.5, 3.0, 1_000),
+    "gang-1000n-10000p-mixed": Goal(lambda: gang(1_000, 10_000, True), 0.3, 0.15),
+    "gang-5000n-10000p-mixed": Goal(lambda: gang(5_000, 10_000, True), 0.3, 0.15),
+    "gang-10000n-50000p-mixed": Goal(lambda: gang(10_000, 50_000, True), 1.5, 0.9, 800),
+    "single-1000n-10000p-mixed": Goal(lambda: single(1_000, 10_000, True), 1.5, 0.75),
+    "single-5000n-10000p-mixed": Goal(lambda: single(5_000, 10_000, True), 1.5, 0.9),
+    "single-5000n-50000p-mixed": Goal(lambda: single(5_000, 50_000, True), 8.25, 4.5, 1_000),
+    "one-gang-5000n-10000p": Goal(lambda: scenario(5_000, 10_000, 10_000), 0.25, 0.25),
+    "apart-5000n-4000p": Goal(apart, 1.33, 1.33, text="gangs of 20 with anti-affinity and hard zone spreading"),
+    "preempt-1000n-500p": Goal(lambda: evicting(1_000, 500, "preempt"), 0.12, 0.12),
+    "reclaim-1000n-500p": Goal(lambda: evicting(1_000, 500, "reclaim"), 0.08, 0.08),
+    "preempt-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "preempt"), 1.0, 1.0, text="80,000 pods run"),
+    "reclaim-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "reclaim"), 1.0, 1.0, text="80,000 pods run"),
+    "queues-1000-20000p": Goal(lambda: hierarchy(20_000), 1.0, 1.0, text="jobs of one pod, queues on 4 levels"),
     "stuck-5000n-50000r": Goal(
-        "1,000 pods fit no node, later cycles",
         lambda: beside(5_000, 50_000, 1_000, 10, 0, cycles=5, cpu="64"),
         0.01,
         0.01,
+        text="1,000 pods fit no node, later cycles",
     ),
     "update-5000n-50000r": Goal(
-        "50 pods and 20 nodes updated, 100 pods completed",
-        lambda: beside(5_000, 50_000, 0, 100, 0),
-        0.005,
-        0.005,
-        steps="updates",
+        lambda: changing("updates"), 0.005, 0.005, text="a step: 50 pods and 20 nodes updated, 100 pods completed"
     ),
     "update-stuck-5000n-50000r": Goal(
-        "the same while 200 pods of different classes fit no node",
-        lambda: beside(5_000, 50_000, 0, 100, 0),
-        0.02,
-        0.02,
-        steps="updates-stuck",
+        lambda: changing("updates-stuck"), 0.02, 0.02, text="the same while 200 pods of other classes fit no node"
     ),
-    "one-more-5000n-50000r": Goal(
-        "one pod more: event to plan", lambda: beside(5_000, 50_000, 0, 100, 0), 0.001, 0.001, steps="one-more"
-    ),
-    "memory-10000n-100000r": Goal(
-        "100,000 pods run", lambda: beside(10_000, 100_000, 100, 100, 100), 1.0, 1.0, megabytes=1_000
-    ),
-    "large-50000n-500000r": Goal(
-        "500,000 pods run, 10,000 are placed", lambda: beside(50_000, 500_000, 10_000, 100, 10_000), 1.5, 1.5, 5_000
-    ),
+    "one-more-5000n-50000r": Goal(lambda: changing("one-more"), 0.001, 0.001, text="a step: one pod more"),
+    "memory-10000n-100000r": Goal(lambda: beside(10_000, 100_000, 100, 100, 100), 1.0, 1.0, 1_000),
+    "large-50000n-500000r": Goal(lambda: beside(50_000, 500_000, 10_000, 100, 10_000), 1.5, 1.5, 5_000),
 }
 
 
 def measured(name: str, kernels: str) -> dict[str, Any]:
     """Seconds and megabytes of one row in a process of its own."""
-    goal = GOALS[name]
-    spec = {**goal.spec(), "id": name, "kernels": kernels}
-    if not goal.steps:
-        return in_own_process(spec)
-    command = [sys.executable, "-m", "benchmarks.goals", goal.steps]
-    done = subprocess.run(command, input=orjson.dumps(spec), stdout=subprocess.PIPE, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    spec = {**GOALS[name].spec(), "id": name, "kernels": kernels}
+    return in_own_process(spec, module="benchmarks.goals" if "steps" in spec else "benchmarks.decision")
 
 
-def steps_of(spec: Spec, changes: str) -> dict[str, Any]:
+def run_steps(spec: Spec) -> dict[str, Any]:
     """The median of 50 steps, in this process."""
     from benchmarks.churn import measure, measure_updates
     from volcano_py.scheduler.framework.kernels import use_compiled
 
     if spec["kernels"] == "compiled":
         use_compiled()
-    if changes == "one-more":
+    if spec["steps"] == "one-more":
         done = measure(spec, 50)
     else:
-        done = measure_updates(spec, 50, 200 if changes == "updates-stuck" else 0)
-    return {"cycle_s": statistics.median(s.wall for s in done), "cpu_s": statistics.median(s.cpu for s in done)}
+        done = measure_updates(spec, 50, 200 if spec["steps"] == "updates-stuck" else 0)
+    return {
+        "cycle_s": statistics.median(s.wall for s in done),
+        "cpu_s": statistics.median(s.cpu for s in done),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
 
 
 @click.command()
@@ -249,18 +236,16 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], out: Path | None) -> 
             if "unexpected" in r:
                 sys.exit(f"{name}: {r['unexpected']}")
             seconds = goal.compiled if each == "compiled" else goal.numpy
-            peak = r.get("peak_rss_mb", 0)
+            peak = r["peak_rss_mb"]
             missed = r["cycle_s"] > seconds or (goal.megabytes and peak > goal.megabytes)
             results.append({"row": name, "kernels": each, "goal_s": seconds, "goal_mb": goal.megabytes, **r})
-            memory = f"{peak or '':>8} {goal.megabytes or '':>8}"
-            print(
-                f"{name:28} {each:9} {r['cycle_s']:9.4f} {r['cpu_s']:9.4f} {seconds:7.3f} {memory}"
-                f"{'  missed' if missed else ''}",
-                flush=True,
-            )
+            times = f"{r['cycle_s']:9.4f} {r['cpu_s']:9.4f} {seconds:7.3f}"
+            memory = f"{peak:8d} {goal.megabytes or '':>8}"
+            line = f"{name:28} {each:9} {times} {memory} {'missed' if missed else '':7} {goal.text}"
+            print(line.rstrip(), flush=True)
     if out is not None:
         out.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
 
 
 if __name__ == "__main__":
-    print(json.dumps(steps_of(orjson.loads(sys.stdin.buffer.read()), sys.argv[1])))
+    Path(sys.argv[1]).write_bytes(orjson.dumps(run_steps(orjson.loads(sys.stdin.buffer.read()))))

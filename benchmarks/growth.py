@@ -6,7 +6,6 @@ proportional, 0 that the size does not matter.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import click
 import numpy as np
 import orjson
 
-from benchmarks.decision import HERE, in_own_process
+from benchmarks.decision import default_tiers, in_own_process
 
 Spec = dict[str, Any]
 Point = dict[str, Any]
@@ -68,7 +67,7 @@ def scenario(nodes: int, pods: int, gang: int, queues: int = 4) -> Spec:
         "nodes": {"count": nodes, "cpu": "32", "memory": "256Gi", "pods": 110, "name": "node-%05d", "labels": labels},
         "queues": [{"name": f"q{i}", "weight": i % 4 + 1} for i in range(queues)],
         "actions": ["enqueue", "allocate", "backfill"],
-        "tiers": json.loads((HERE / "scenarios.json").read_text())["decision_config"]["tiers"],
+        "tiers": default_tiers(),
         "workload": [gangs(pods, gang, queues)],
         "expect": {"bound": pods},
     }

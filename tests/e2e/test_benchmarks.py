@@ -28,6 +28,22 @@ def test_our_own_scenarios_are_what_decision_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_goals_are_measured_with_each_of_the_kernels(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = run("goals", "--only", "one-gang-5000n-10000p", "--only", "one-more-5000n-50000r", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    assert [(r["row"], r["kernels"]) for r in results] == [
+        (row, kernels)
+        for row in ("one-gang-5000n-10000p", "one-more-5000n-50000r")
+        for kernels in ("numpy", "compiled")
+    ]
+    assert [r["bound"] for r in results[:2]] == [10_000, 10_000] and all(r["cycle_s"] > 0 for r in results)
+    unknown = run("goals", "--only", "nothing")
+    assert unknown.returncode == 2 and "no row nothing" in unknown.stderr
+
+
+@pytest.mark.slow
 def test_growth_is_measured_point_by_point(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     done = run("growth", "--small", "--json", str(out))
