@@ -20,7 +20,7 @@ THOROUGH = int(os.environ.get("REFERENCE_CASES", "400"))
 SEED = int(os.environ.get("REFERENCE_SEED", "1"))
 LONG = 8
 """Cycles in which jobs could evict each other in turn."""
-LEAST_EVICTING = 0.08
+LEAST_EVICTING = 0.1
 
 
 def check(count: int, parity: bool, themes: tuple[str, ...], least_evicting: float) -> None:

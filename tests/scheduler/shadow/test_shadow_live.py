@@ -111,9 +111,9 @@ async def fetch(url: str) -> str:
 
 
 async def test_with_the_same_configuration_they_agree_and_nothing_is_written(tmp_path: Path) -> None:
-    """The jobs need twice the cluster: most wait until others end."""
+    """The jobs need four times the cluster: most wait until others end."""
     async with beside(tmp_path, WITH_QUEUES, WITH_QUEUES, nodes=8) as (client, scheduler):
-        shapes = [(1, "1", 3), (3, "1", 5), (4, "1500m", 2), (2, "2", 6), (6, "500m", 4), (1, "3", 3)] * 3
+        shapes = [(1, "1", 3), (3, "1", 5), (4, "1500m", 2), (2, "2", 6), (6, "500m", 4), (1, "3", 3)] * 6
         for number, (replicas, cpu, seconds) in enumerate(shapes):
             await client.create(JOB, job(f"j{number}", replicas, cpu, seconds=seconds))
         await client.create(JOB, job("waits", 10, "4", seconds=600))
