@@ -46,8 +46,6 @@ class PodClaims:
         self._can_extend = {"DynamicResourceAllocation", "DRAExtendedResource"} <= cluster.features
         self._extended_of = 0
         """The generation of the extended resources for which the demands of all pods were determined."""
-        self._some_extended = False
-        """Whether there were extended resources in that generation."""
         extended.switch(self._can_extend)
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
         self._only_known_drivers = True
@@ -145,9 +143,8 @@ class PodClaims:
         if self._extended_of == extended.generation:
             return set()
         self._extended_of = extended.generation
-        before, self._some_extended = self._some_extended, bool(extended.classes)
-        if not before and not self._some_extended:
-            return set()
+        if not extended.classes and not extended.wanted:
+            return set()  # no pod requests such a resource, and none has before
         for job in self._cluster.jobs.values():
             if job.min_resources is not None:
                 extended.want(job.min_resources.scalars or ())

@@ -99,8 +99,7 @@ class QueueTree:
 
     def upwards(self, node: QueueNode) -> Iterator[QueueNode]:
         """The queue, its parent, and so on up to root."""
-        yield node
-        yield from reversed(node.path)
+        return reversed(node.branch)
 
     def ancestors(self, node: QueueNode, levels: int) -> list[QueueNode]:
         """The nearest ancestors, at most `levels` of them, without root."""
