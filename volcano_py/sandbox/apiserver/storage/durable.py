@@ -46,6 +46,7 @@ class Durable:
         self.committing: list[asyncio.Future[None]] | None = None
         self.unsaved = 0  # bytes since the last checkpoint
         self.checkpointing = False
+        self.truncate = False  # the log exceeds LOG_LIMIT: pause writes after the commit that is running
         self.threads = ThreadPoolExecutor(2, thread_name_prefix="durable")
 
     # --- from the store ----------------------------------------------------------------------------------------------
@@ -124,6 +125,9 @@ class Durable:
             self._fail(error, waiters)
             return
         _wake(waiters)
+        if self.truncate:
+            self._pause()
+            return
         self._checkpoint_if_due()
         if self.pending:
             self._commit()
@@ -149,10 +153,16 @@ class Durable:
         self.checkpointing = False
         if future.exception() is not None:  # it is retried later, without loss
             LOG.warning("%s: checkpoint: %s", self.database.path, future.exception())
-        elif self.database.log_bytes() > LOG_LIMIT and self.committing is None and not self.failure:
-            self.committing = []
-            rest = asyncio.get_running_loop().run_in_executor(self.threads, self.database.checkpoint)
-            rest.add_done_callback(self._caught_up)
+        elif self.database.log_bytes() > LOG_LIMIT and not self.failure:
+            self.truncate = True
+            if self.committing is None:
+                self._pause()
+
+    def _pause(self) -> None:
+        """Run a checkpoint that no write prevents from reaching the end of the log."""
+        self.truncate, self.committing = False, []
+        rest = asyncio.get_running_loop().run_in_executor(self.threads, self.database.checkpoint)
+        rest.add_done_callback(self._caught_up)
 
     def _caught_up(self, future: asyncio.Future[None]) -> None:
         """After a complete checkpoint: the next commit starts a new log."""
