@@ -13,13 +13,10 @@ import pytest
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import PluginOption
 from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY, Deviations
-from volcano_py.scheduler.framework.extension_points.binding import Binding
-from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
-from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobStates
-from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.table import POINTS
-from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
+from volcano_py.scheduler.framework.extension_points.victims import Basis
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBind, SelectNode
@@ -28,7 +25,7 @@ EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
 PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
 
 
-class Points(Orders, JobStates, VictimSelection, NodeRules, NetworkDomains, Binding):
+class Points(Orders):
     """The extension points without a session."""
 
     deviations: Deviations = PARITY

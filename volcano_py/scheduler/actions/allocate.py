@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from volcano_py.scheduler.actions.allocate_arguments import AllocateArguments
 from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.eviction.nominations import Reservations
 from volcano_py.scheduler.actions.job_queue import JobQueue
-from volcano_py.scheduler.actions.place_tasks import AllocateArguments, place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
 from volcano_py.scheduler.framework.plugin import Action

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import field
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.actions.allocate_arguments import settings
 from volcano_py.scheduler.actions.place_run import SHORTEST, Runs
 from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.framework.arguments import decode
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.label_domains import nodes_outside
 from volcano_py.scheduler.framework.placement import Placement
-from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -22,16 +20,6 @@ from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
-
-
-class AllocateArguments(ActionArguments):
-    error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
-    """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
-
-
-def settings(session: Session) -> AllocateArguments:
-    read, _ = decode(AllocateArguments, "action allocate", session.configuration.action_arguments.get("allocate"))
-    return read
 
 
 def place_tasks(

@@ -8,12 +8,10 @@ move tasks through a Statement, or at once (`framework.task_moves`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
@@ -21,11 +19,8 @@ from volcano_py.scheduler.framework.arguments import get_bool
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
-from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
-from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
-from volcano_py.scheduler.framework.extension_points.orders import Orders
-from volcano_py.scheduler.framework.extension_points.victims import EvictionContext, VictimSelection
+from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.hypernode_recovery import locate
 from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rank import rank
@@ -72,7 +67,7 @@ class Work:
         return self.budget is not None and self.tasks_tried >= self.budget
 
 
-class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
+class Session(TaskMoves):
     """See the module. `uid` is derived from seed and time, so that a replay writes the same transition IDs, also
     after a restart."""
 
@@ -263,15 +258,6 @@ class Session(Orders, VictimSelection, NodeRules, NetworkDomains, TaskMoves):
         eviction of only some of them then selects these."""
         here = self.cluster.on_node.get(self.table.names[node], {}).values()
         return sorted(here, key=lambda t: (t.created, t.index or 0, t.key), reverse=True)
-
-    @cached_property
-    def largest_request(self) -> NDArray[np.float64]:
-        """The largest request for each resource of all pods on nodes, as a column."""
-        classes = {t.spec_class for here in self.cluster.on_node.values() for t in here.values()}
-        largest = np.zeros(len(self.table.rows))
-        for each in classes:
-            np.maximum(largest, each.vector(self.table), out=largest)
-        return largest
 
     def future_idle(self, node: int) -> Resource:
         """What will be available on a node later: idle, plus releasing, minus pipelined."""

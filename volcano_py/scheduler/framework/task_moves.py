@@ -12,9 +12,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.extension_points.binding import Binding
-from volcano_py.scheduler.framework.extension_points.events import Events, Handler
-from volcano_py.scheduler.framework.extension_points.jobs import JobStates
+from volcano_py.scheduler.framework.extension_points.events import Handler
+from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs
 from volcano_py.scheduler.model import status as st
@@ -25,7 +24,7 @@ from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
-class TaskMoves(Events, JobStates, Binding):
+class TaskMoves(Orders):
     """The session's columns that change when tasks move, and the moves."""
 
     cluster: Cluster

@@ -115,16 +115,11 @@ class NodeNumbers:
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
         """A copy of the used part of the columns."""
-        other = NodeNumbers.__new__(NodeNumbers)
-        height, other.where = _layout(rows)
-        other.matrix = np.empty((height, nodes))
+        other = NodeNumbers(rows, nodes)
         for name, at in other.where.items():
             own = other.matrix[at]
             own[:] = getattr(self, name)[: len(own), :nodes] if own.ndim == 2 else getattr(self, name)[:nodes]
-            setattr(other, name, own)
-        other._set_parts()
         other.foreign = self.foreign[:rows, :nodes]
-        other.log = ColumnLog(nodes)
         other.future_differs = bool(other.releasing.any())
         return other
 

@@ -21,6 +21,16 @@ Victims = Callable[[int], list[Task] | None]
 """The permitted victims on a node; None: the node is left out."""
 
 
+class _LargestRequest:
+    """The largest request for each resource of all pods on nodes, as a column."""
+
+    def __init__(self, session: Session) -> None:
+        self.column = np.zeros(len(session.table.rows))
+        classes = {t.spec_class for here in session.cluster.on_node.values() for t in here.values()}
+        for each in classes:
+            np.maximum(self.column, each.vector(session.table), out=self.column)
+
+
 def free_capacity_for(
     session: Session,
     statement: Statement,
@@ -73,7 +83,8 @@ def free_capacity_for(
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
     """A lower bound of the victims on any node: the least lacking amount, in units of the largest pod."""
-    request, largest = task.spec_class.vector(session.table), session.largest_request
+    request = task.spec_class.vector(session.table)
+    largest = session.shared(_LargestRequest, lambda: _LargestRequest(session)).column
     future = session.shared(PlacedTasks, lambda: PlacedTasks(session)).future.amounts()
     fewest = 1
     for row in map(int, np.flatnonzero(request)):

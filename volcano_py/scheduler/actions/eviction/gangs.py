@@ -14,6 +14,7 @@ from msgspec import field
 from numpy.typing import NDArray
 
 from volcano_py.api import names
+from volcano_py.scheduler.actions.allocate_arguments import settings as allocate_settings
 from volcano_py.scheduler.actions.eviction.bundles import (
     Bundle,
     bundles_of,
@@ -26,7 +27,6 @@ from volcano_py.scheduler.actions.eviction.bundles import (
 )
 from volcano_py.scheduler.actions.eviction.commit_evictions import will_start
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
-from volcano_py.scheduler.actions.place_tasks import settings as allocate_settings
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.jobs import JobStates
 from volcano_py.scheduler.model.task import Task
 
 Allocated = Callable[[Task, int], str | None]
@@ -28,7 +28,7 @@ class Handler(NamedTuple):
     concerns: Callable[[Task], bool] | None = None
 
 
-class Events(ExtensionPoints):
+class Events(JobStates):
     """Calls the plugins when the session places or evicts tasks."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.events import Events
 from volcano_py.scheduler.framework.label_domains import domains_for, scores_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
@@ -18,7 +18,7 @@ Gradient = list[list[str]]
 """Names of HyperNodes in groups; the first group with a solution is used."""
 
 
-class NetworkDomains(ExtensionPoints):
+class NetworkDomains(Events):
     """In which domains of the network a job is tried, and which HyperNode is best."""
 
     def add_job_gradient(self, fn: Callable[[SessionJob, str, str], Gradient]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault, Vote
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.binding import Binding
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
@@ -21,7 +21,7 @@ class Invalid(NamedTuple):
     message: str
 
 
-class JobStates(ExtensionPoints):
+class JobStates(Binding):
     """What plugins decide about a job as a whole."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Score
 from volcano_py.scheduler.framework.node_view import NodeView
@@ -19,7 +19,7 @@ from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
 from volcano_py.scheduler.model.task import Task
 
 
-class NodeRules(ExtensionPoints):
+class NodeRules(NetworkDomains):
     """Which nodes accept a task, and which is best."""
 
     def __init__(self) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import Comparable, ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.table import Comparable
+from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model.queue import Queue
@@ -36,7 +37,7 @@ class TaskRank(NamedTuple):
         return self.rest < other.rest
 
 
-class Orders(ExtensionPoints):
+class Orders(VictimSelection):
     """Which job, task or queue comes first."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
@@ -14,7 +14,7 @@ HowMany = Callable[[Queue, Task, int], int]
 """(queue, task, limit) → number of tasks."""
 
 
-class QueueLimits(ExtensionPoints):
+class QueueLimits(NodeRules):
     """The decisions of plugins that share the cluster among queues."""
 
     def __init__(self) -> None:
