@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.class_view import total
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import SomeNodes
+from volcano_py.scheduler.model.some_nodes import SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 

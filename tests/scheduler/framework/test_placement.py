@@ -14,7 +14,7 @@ from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.node_table import SomeNodes
+from volcano_py.scheduler.model.some_nodes import SomeNodes
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

@@ -26,8 +26,8 @@ from volcano_py.scheduler.framework.node_rules import (
     Score,
     WholeFilter,
 )
-from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.some_nodes import Numbers
 from volcano_py.scheduler.model.task import Task
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from volcano_py.scheduler.framework.class_view import ClassView, look, total_of_node
 from volcano_py.scheduler.framework.formulas import program
 from volcano_py.scheduler.framework.node_rules import Floats, Indices
-from volcano_py.scheduler.model.node_table import NodeNumbers, Numbers, SomeNodes
+from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:

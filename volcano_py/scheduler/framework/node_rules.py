@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.model.node_table import Numbers
+from volcano_py.scheduler.model.some_nodes import Numbers
 from volcano_py.scheduler.model.task import Task
 
 Codes = NDArray[np.int8] | NDArray[np.int32]

@@ -25,7 +25,8 @@ from volcano_py.scheduler.framework.node_rules import Bools, Filter, Floats, Ind
 from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
 from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.framework.shortages import SessionShortages
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, SomeNodes
+from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.some_nodes import SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 

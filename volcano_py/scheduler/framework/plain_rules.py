@@ -28,7 +28,7 @@ from volcano_py.scheduler.framework.node_rules import (
     Score,
 )
 from volcano_py.scheduler.framework.node_view import NodeView
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.class_view import ClassView, look
 from volcano_py.scheduler.framework.node_rank import best_columns
-from volcano_py.scheduler.model.node_table import FilledNodes
+from volcano_py.scheduler.model.some_nodes import FilledNodes
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import FilledNodes, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, NVIDIA_GPU
+from volcano_py.scheduler.model.some_nodes import FilledNodes, Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 _SCALAR_LIMIT = 4

@@ -10,7 +10,7 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import Numbers
+from volcano_py.scheduler.model.some_nodes import Numbers
 from volcano_py.scheduler.model.task import Task
 
 

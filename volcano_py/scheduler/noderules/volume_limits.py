@@ -13,7 +13,7 @@ import numpy as np
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 _Handle = tuple[str, str]

@@ -13,9 +13,9 @@ from volcano_py.scheduler.framework.formulas import Formula, Term
 from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import Numbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
+from volcano_py.scheduler.model.some_nodes import Numbers
 from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "binpack.resources."

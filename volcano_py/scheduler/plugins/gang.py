@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
+
+from msgspec import field
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
@@ -27,7 +30,7 @@ _READY = "tasks in gang are ready to be scheduled"
 class PartialGangs:
     """Gangs that run below their minimum: job → since when, in seconds since the epoch."""
 
-    since: dict[str, float] = field(default_factory=dict)
+    since: dict[str, float] = dataclass_field(default_factory=dict)
 
 
 class Gang(Plugin):
@@ -35,8 +38,8 @@ class Gang(Plugin):
 
     name = "gang"
 
-    class Arguments(PluginArguments, rename={"release_after": "releaseAfter"}):
-        release_after: str = "5m"
+    class Arguments(PluginArguments):
+        release_after: str = field(default="5m", name="releaseAfter")
         """How long a gang that has lost members keeps its capacity while its other members are pending (deviation
         heal-gangs): a duration; 0: no limit."""
 

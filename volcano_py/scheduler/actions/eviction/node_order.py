@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.node_rank import best_columns
 from volcano_py.scheduler.framework.node_rules import Bools, Floats, Indices
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import SomeNodes
+from volcano_py.scheduler.model.some_nodes import SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 _FIRST = 128

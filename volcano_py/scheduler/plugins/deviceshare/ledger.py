@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Bools, Code
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_type import Cards, DeviceType, Fit
 

@@ -15,8 +15,8 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floa
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
 from volcano_py.scheduler.model.pod_qos import GUARANTEED, qos_of
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.plugins.numaaware.cpu_topology import Cpus, NumaNode, parse_cpus, read_numa

@@ -54,10 +54,13 @@ class Demand:
     __hash__ = None  # type: ignore[assignment]
 
 
+_OF_JOB = ("allocated", "elastic", "queue", "request")
+
+
 class JobDemand:
     """The part of one job in its queue's demand."""
 
-    __slots__ = ("allocated", "elastic", "queue", "request")
+    __slots__ = _OF_JOB
 
     def __init__(self, job: Job) -> None:
         self.queue = job.queue
@@ -74,7 +77,7 @@ class JobDemand:
         self.elastic = exceeded_part(job.allocated, job.min_resources or Resource()) if holds else Resource()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in self.__slots__)
+        return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in _OF_JOB)
 
     __hash__ = None  # type: ignore[assignment]
 

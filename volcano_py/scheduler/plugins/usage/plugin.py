@@ -20,9 +20,9 @@ from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.amounts import oversubscribed
-from volcano_py.scheduler.model.node_table import Numbers, SomeNodes
 from volcano_py.scheduler.model.pod_request import pod_limit
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
+from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.usage.estimates import (
     Estimate,
