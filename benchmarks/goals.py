@@ -193,10 +193,10 @@ GOALS = {
 }
 
 
-def measured(name: str, kernels: str) -> dict[str, Any]:
-    """Seconds and megabytes of one row in a process of its own."""
+def measured(name: str, kernels: str, core: Path | None = None) -> dict[str, Any]:
+    """Seconds and megabytes of one row in a process of its own; `core`: as in `in_own_process`."""
     spec = {**GOALS[name].spec(), "id": name, "kernels": kernels}
-    return in_own_process(spec, module="benchmarks.goals" if "steps" in spec else "benchmarks.decision")
+    return in_own_process(spec, module="benchmarks.goals" if "steps" in spec else "benchmarks.decision", core=core)
 
 
 def run_steps(spec: Spec) -> dict[str, Any]:
@@ -220,8 +220,13 @@ def run_steps(spec: Spec) -> dict[str, Any]:
 @click.command()
 @click.option("--only", multiple=True, metavar="ID", help="Measure only these rows; may be repeated.")
 @click.option("--kernels", multiple=True, type=click.Choice(KERNELS), help="Default: both.")
+@click.option(
+    "--core",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of `make compiled`: the rows `compiled` use the compiled decision core, too.",
+)
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results to this file.")
-def goals(only: tuple[str, ...], kernels: tuple[str, ...], out: Path | None) -> None:
+def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, out: Path | None) -> None:
     """Measure each goal, and mark what is missed."""
     unknown = set(only) - GOALS.keys()
     if unknown:
@@ -232,7 +237,7 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], out: Path | None) -> 
         for each in KERNELS:
             if (only and name not in only) or (kernels and each not in kernels):
                 continue
-            r = measured(name, each)
+            r = measured(name, each, core if each == "compiled" else None)
             if "unexpected" in r:
                 sys.exit(f"{name}: {r['unexpected']}")
             seconds = goal.compiled if each == "compiled" else goal.numpy

@@ -15,7 +15,7 @@ from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.eviction.nominations import Reservations
 from volcano_py.scheduler.actions.job_queue import JobQueue
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -41,7 +41,7 @@ class Allocate(Action):
 
     def execute(self, session: Session) -> None:
         tried = session.cluster.keep(Tried).jobs
-        tasks: dict[str, list[Task]] = {}
+        tasks: dict[str, TaskQueue] = {}
         sheets: dict[str, Worksheet] = {}
         jobs: dict[str, JobQueue] = {}
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
@@ -107,7 +107,7 @@ def _divided(job: SessionJob) -> bool:
     return bool(job.sub_jobs) and (job.has_policies or job.has_hard_topology)
 
 
-def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: list[Task]) -> bool:
+def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQueue) -> bool:
     """Place tasks of a job that is one gang until it is ready, and bind them; returns whether it is ready."""
     sub = job.sub_jobs.get(job.uid)
     if sub is not None and sub.nominated_hyper_node:

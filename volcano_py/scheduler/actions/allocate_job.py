@@ -10,6 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_needed_best_effort, place_tasks
+from volcano_py.scheduler.actions.task_queue import TaskQueue
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
@@ -19,7 +20,6 @@ from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
 from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.task import Task
 
 
 class Solution(NamedTuple):
@@ -174,8 +174,8 @@ def _allocate_sub_job(
 
 
 def _best_place(
-    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
-) -> tuple[str, float, list[Step], list[Task]] | None:
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: TaskQueue, hyper_nodes: list[str]
+) -> tuple[str, float, list[Step], TaskQueue] | None:
     """The HyperNode with the highest score in which the sub-job fits: its name, score, the steps, and the tasks left
     over.
 
@@ -190,7 +190,7 @@ def _best_place(
         equals = sorted(name for name in hyper_nodes if single[name] == rate)
         together = session.hyper_node_scores(sub, equals) if len(equals) > 1 else single
         preferred = any(together[name] != rate for name in equals)
-        first: tuple[str, list[Step], list[Task]] | None = None
+        first: tuple[str, list[Step], TaskQueue] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
             job.forget_fit_errors(sub)
             todo = tasks.copy()
@@ -210,10 +210,10 @@ def _best_place(
 
 
 def _best_of_all(
-    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_nodes: list[str]
-) -> tuple[str, float, list[Step], list[Task]] | None:
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: TaskQueue, hyper_nodes: list[str]
+) -> tuple[str, float, list[Step], TaskQueue] | None:
     """The same with every HyperNode tried, as in Volcano, if dry runs change later decisions."""
-    found: dict[str, tuple[list[Step], list[Task]]] = {}
+    found: dict[str, tuple[list[Step], TaskQueue]] = {}
     for name in hyper_nodes:
         job.forget_fit_errors(sub)
         todo = tasks.copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 
 from volcano_py.scheduler.actions.place_tasks import place_best_effort
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
@@ -56,7 +56,7 @@ def _report(job: SessionJob, task: Task, error: str | None) -> None:
 
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     """All candidates in the order of queue, job and task. Pipelined best-effort tasks become pending again."""
-    todo: dict[str, list[Task]] = {}
+    todo: dict[str, TaskQueue] = {}
     queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
     kept = session.deviations.kept_nominations

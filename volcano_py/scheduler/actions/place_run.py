@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from volcano_py.scheduler.actions.task_queue import TaskQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
@@ -32,7 +33,7 @@ class Runs:
         self._one_by_one: set[tuple[int, str]] = set()
         """Kinds of tasks for which no run can be placed, so that this is not tried again for each task of the gang."""
 
-    def place(self, todo: list[Task]) -> bool:
+    def place(self, todo: TaskQueue) -> bool:
         """Place as many of the equal tasks at the end of `todo` as fit now, at most until the job may be ready, and
         remove them from `todo`; returns whether any was placed."""
         if len(todo) < SHORTEST or _special(self._session, todo[-1]) or _kind(todo[-1]) in self._one_by_one:
@@ -43,7 +44,7 @@ class Runs:
         self._one_by_one.add(kind)
         return False
 
-    def _placed(self, todo: list[Task]) -> bool:
+    def _placed(self, todo: TaskQueue) -> bool:
         session, job, first = self._session, self._job, todo[-1]
         limit = min(len(todo), session.missing(job, first.role))
         if limit < SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.allocate_arguments import settings
 from volcano_py.scheduler.actions.place_run import SHORTEST, Runs
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.label_domains import nodes_outside
@@ -26,7 +26,7 @@ def place_tasks(
     session: Session,
     queue: Queue,
     job: SessionJob,
-    todo: list[Task],
+    todo: TaskQueue,
     sub: SubJob | None = None,
     hyper_node: str = ROOT,
 ) -> tuple[Statement, bool]:
@@ -44,7 +44,7 @@ def place_tasks(
 
 
 def _place_all(
-    session: Session, queue: Queue, job: SessionJob, todo: list[Task], sub: SubJob | None, hyper_node: str
+    session: Session, queue: Queue, job: SessionJob, todo: TaskQueue, sub: SubJob | None, hyper_node: str
 ) -> tuple[Statement, bool]:
     placement = session.placement
     statement = Statement(session)
@@ -120,7 +120,7 @@ def _place_all(
     return statement, False
 
 
-def _nominated_first(session: Session, todo: list[Task]) -> None:
+def _nominated_first(session: Session, todo: TaskQueue) -> None:
     """Move tasks to the front for which capacity was freed. Otherwise another task of the gang, which also fits
     elsewhere, could use this capacity, and the gang would not fit as planned."""
     nominations = session.cluster.nominations.node_of
@@ -179,7 +179,7 @@ def place(session: Session, statement: Statement, task: Task, node: int) -> str 
 
 
 def place_as_nominated(
-    session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: list[Task]
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, todo: TaskQueue
 ) -> Statement | None:
     """Place a sub-job where pods were evicted for it: all of its pending tasks; None if one of them does not fit."""
     topology, placement = session.topology, session.placement

@@ -16,7 +16,7 @@ from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_fo
 from volcano_py.scheduler.actions.eviction.node_order import best_first
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
@@ -61,7 +61,7 @@ class Preempt(Action):
     def execute(self, session: Session) -> None:
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
         starving: dict[str, PriorityQueue[SessionJob]] = {}
-        tasks: dict[str, list[Task]] = {}
+        tasks: dict[str, TaskQueue] = {}
         remembers = not session.deviations.own_verdict and self.arguments.error_cache
         rejected: Rejected | None = {} if remembers else None
         for job in session.jobs.active():

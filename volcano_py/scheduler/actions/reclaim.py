@@ -10,7 +10,7 @@ from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedV
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.node_rank import by_name
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
@@ -51,7 +51,7 @@ class Reclaim(Action):
                     gangs.reclaim_for(job)
 
 
-def _ungated(session: Session, job: SessionJob) -> list[Task]:
+def _ungated(session: Session, job: SessionJob) -> TaskQueue:
     return task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
 
 

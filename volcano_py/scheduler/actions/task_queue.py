@@ -7,13 +7,34 @@ it is a heap that compares again with each pop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
-from typing import SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.model.task import Task
+
+
+class TaskQueue(Protocol):
+    """The tasks that wait, the first one last. A list, or a list whose `pop()` selects the first one: the type is not
+    `list`, so that compiled code calls the method of the queue."""
+
+    def pop(self, index: SupportsIndex = -1, /) -> Task: ...
+
+    def copy(self) -> TaskQueue: ...
+
+    def clear(self) -> None: ...
+
+    def sort(self, *, key: Callable[[Task], Any]) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Task]: ...
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+    def __delitem__(self, index: Any, /) -> None: ...
 
 
 class _Heap(list[Task]):
@@ -35,7 +56,7 @@ class _Heap(list[Task]):
         return other
 
 
-def task_queue(session: Orders, tasks: Iterable[Task]) -> list[Task]:
+def task_queue(session: Orders, tasks: Iterable[Task]) -> TaskQueue:
     """The tasks, the first one last: remove them with `pop()`, and duplicate them with `copy()`."""
     found = list(tasks)
     if len(found) < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
@@ -17,7 +17,7 @@ class Worksheet:
 
     __slots__ = ("required", "tasks")
 
-    def __init__(self, tasks: dict[str, list[Task]], required: frozenset[str]) -> None:
+    def __init__(self, tasks: dict[str, TaskQueue], required: frozenset[str]) -> None:
         self.tasks = tasks
         self.required = required
 

@@ -27,6 +27,7 @@ from volcano_py.scheduler.actions.eviction.bundles import (
 )
 from volcano_py.scheduler.actions.eviction.commit_evictions import will_start
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
@@ -289,7 +290,7 @@ def _plan(
 
 
 def _trial(
-    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: list[Task], hyper_node: str, evicted: bool
+    session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: TaskQueue, hyper_node: str, evicted: bool
 ) -> Statement | None:
     """Pipeline all tasks of a sub-job in a HyperNode; None, without changes, if one does not fit."""
     placement = session.placement
