@@ -35,7 +35,8 @@ dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster 
 	@$(BIN)/volcano-py demo --keep
 
 test: setup $(VENV)/.dashboard ## run the test suite
-	@$(BIN)/python -m pytest -m "not slow" -n 2
+	@# three processes for two processors: many tests wait for a server most of the time
+	@$(BIN)/python -m pytest -m "not slow" -n 3
 
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
 	@# beside the other suites, which wait more than they compute; -s: it prints what it has covered
