@@ -5,8 +5,8 @@ import pytest
 from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import BUSY_ATTEMPTS, POLL, Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Revoke
-from volcano_py.scheduler.model.plan import Bind, PodCondition
-from volcano_py.scheduler.model.pre_bind import AwaitVolume, BindVolume, SelectNode
+from volcano_py.scheduler.model.plan import Bind, Event, PodCondition
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitDevices, AwaitVolume, BindVolume, SelectNode
 
 NO = Failure("rejected", "it is taken")
 BUSY = Failure("busy", "internal error")
@@ -71,6 +71,21 @@ def test_the_steps_are_written_in_order_and_the_bind_last(machine):
     assert machine.backlog == 2
     assert run(machine) == ["SelectNode x", "AwaitVolume x", "Bind a"]
     assert outcomes(machine) == {1: "done"} and machine.backlog == 0
+
+
+def test_a_pod_whose_devices_are_awaited_gets_one_event(machine):
+    claims = [AllocateClaim("ns", name, "", "a", "uid-a") for name in "xy"]
+    awaited = [AwaitDevices("ns", name, "") for name in "xy"]
+    machine.plan(1, [bind("a", *claims, *awaited, barrier=""), bind("b", *claims, barrier="")], 0.0)
+    events = []
+    while items := machine.take(1.0):
+        for item in items:
+            events += [item.op] if isinstance(item.op, Event) else []
+            machine.done(item, 1.0)
+    text = "waiting for binding conditions for device on node n1"
+    waiting = Event("Pod", "ns", "a", "uid-a", "Normal", "BindingConditionsPending", text)
+    assert [(e.name, e.reason) for e in events].count(("a", "BindingConditionsPending")) == 1
+    assert waiting in events and "BindingConditionsPending" not in [e.reason for e in events if e.name == "b"]
 
 
 def test_no_member_is_bound_before_all_steps_of_the_gang_have_succeeded(machine):

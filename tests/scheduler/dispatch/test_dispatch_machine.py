@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from volcano_py.scheduler.dispatch.machine import Failure, Machine, follow_ups
+from volcano_py.scheduler.dispatch.follow_ups import follow_ups
+from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Revoke
 from volcano_py.scheduler.model.plan import (
     Bind,

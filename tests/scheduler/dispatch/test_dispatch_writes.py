@@ -8,7 +8,7 @@ from fake_api import pod, status
 
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
-from volcano_py.scheduler.dispatch.machine import follow_ups
+from volcano_py.scheduler.dispatch.follow_ups import follow_ups
 from volcano_py.scheduler.dispatch.writes import NotLeading, Writer
 from volcano_py.scheduler.model.plan import (
     Bind,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from volcano_py.api import core, dra, kinds, storage
+from volcano_py.api.meta import format_time
 from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, POD, RESOURCECLAIM
 from volcano_py.kube import Client
 from volcano_py.sandbox.cluster import Sandbox
@@ -190,6 +192,17 @@ async def test_waiting_for_the_binding_conditions_of_devices(api: Client) -> Non
     found = await read(api, RESOURCECLAIM, "c")
     assert (found.status.allocation, found.status.devices) == (None, None)
     await fails(api, step, "was deleted or deallocated")
+
+
+async def test_devices_are_awaited_since_their_allocation(api: Client) -> None:
+    uid = await resource_claim(api)
+    result = {"request": "r", "driver": "d", "pool": "p", "device": "one", "bindingConditions": ["Attached"]}
+    await carry_out(api, AllocateClaim("default", "c", uid, "web", "pod-uid", {"devices": {"results": [result]}}))
+    body = {"status": {"allocation": {"allocationTimestamp": format_time(time.time() - 100)}}}
+    await api.patch(RESOURCECLAIM, "c", body, "default", "merge", "status")
+    with pytest.raises(NotYet):
+        await carry_out(api, AwaitDevices("default", "c", uid, timeout=110.0))
+    await fails(api, AwaitDevices("default", "c", uid, timeout=90.0), "not ready 90 seconds after their allocation")
 
 
 async def test_a_claim_for_extended_resources_is_created_once_and_deleted(api: Client) -> None:

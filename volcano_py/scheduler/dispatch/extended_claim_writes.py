@@ -10,7 +10,7 @@ from __future__ import annotations
 from volcano_py.api import dra, kinds
 from volcano_py.kube import AlreadyExists, Client, NotFound
 from volcano_py.scheduler.dispatch.step_objects import StepFailed, read
-from volcano_py.scheduler.model.extended_resources import ANNOTATION
+from volcano_py.scheduler.model.extended_resources import claim_manifest
 from volcano_py.scheduler.model.pre_bind import AllocateClaim
 
 
@@ -25,9 +25,7 @@ async def create_extended(client: Client, step: AllocateClaim, found: dra.Resour
 
 async def _create(client: Client, step: AllocateClaim) -> dra.ResourceClaim | None:
     assert step.extended is not None
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": step.pod, "uid": step.pod_uid, "controller": True}
-    metadata = {"name": step.claim, "annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
-    body = {"metadata": metadata, "spec": {"devices": {"requests": step.extended["requests"]}}}
+    body = claim_manifest(f"{step.namespace}/{step.claim}", step.pod, step.pod_uid, step.extended["requests"])
     try:
         made = await client.create(kinds.RESOURCECLAIM, body, step.namespace, type=dra.ResourceClaim)
     except AlreadyExists:

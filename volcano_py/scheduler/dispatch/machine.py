@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, after_steps, with_barriers
+from volcano_py.scheduler.dispatch.follow_ups import follow_ups
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
 from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
-from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -173,7 +173,6 @@ class Machine:
         self._end(item, "done", now=now)
         if isinstance(item.op, StepWrite):
             self._step_ended(item.op, True, now)
-            return
         for op in follow_ups(item.op) if self.leading else ():
             self._enqueue(0, op, now)
 
@@ -376,25 +375,3 @@ def _concerns(what: Revoke, bind: Bind) -> bool:
             return bind.group == what.name
         case _:
             return f"{bind.namespace}/{bind.name}" == what.name and what.uid in ("", bind.uid)
-
-
-def follow_ups(op: Operation | StepWrite) -> list[Operation]:
-    """The Events of a successful write; the texts are Volcano's, those of profiles kube-scheduler's."""
-    match op:
-        case Bind():
-            text = f"Successfully assigned {op.namespace}/{op.name} to {op.node}"
-            return [Event("Pod", op.namespace, op.name, op.uid, "Normal", "Scheduled", text)]
-        case Evict():
-            pod = ("Pod", op.namespace, op.name, op.uid)
-            if op.event:
-                return [Event(*pod, "Normal", "Preempted", op.event, op.evictor)]
-            text = f"Pod is evicted, because of {op.reason}"
-            events: list[Operation] = [Event(*pod, "Warning", "Evict", text, op.evictor)]
-            kind, key = reference(op.group)
-            namespace, _, name = key.partition("/")
-            if name:
-                events.append(Event(kind, namespace, name, "", "Normal", "Evict", op.reason))
-            return events
-        case PodCondition() if op.reason != "SchedulerError":
-            return [Event("Pod", op.namespace, op.name, op.uid, "Warning", "FailedScheduling", op.message)]
-    return []

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from volcano_py.api import dra, kinds
-from volcano_py.api.meta import format_time
+from volcano_py.api.meta import format_time, parse_time
 from volcano_py.kube import Client
 from volcano_py.scheduler.dispatch.extended_claim_writes import create_extended, delete_extended, state_in_pod
 from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed, read, unchanged
@@ -99,6 +99,9 @@ async def await_devices(client: Client, step: AwaitDevices) -> None:
     ready, failure = dra.binding_state(claim.status)
     if failure:
         raise StepFailed(f"{name}: device {failure}")
+    if not ready and _age(claim.status.allocation) > step.timeout:
+        # also if the scheduler was restarted since: that does not extend the time
+        raise StepFailed(f"{name}: its devices were not ready {step.timeout:.0f} seconds after their allocation")
     if not ready:
         raise NotYet(f"{name}: the binding conditions of its devices are not true; see the logs of their driver")
 
@@ -108,3 +111,11 @@ def _dated(allocation: dra.JsonMap) -> dra.JsonMap:
     if not dra.has_binding_conditions(allocation):
         return allocation
     return {**allocation, "allocationTimestamp": format_time(time.time())}
+
+
+def _age(allocation: dra.JsonMap) -> float:
+    """Seconds since an allocation; 0 if it states no valid time."""
+    try:
+        return time.time() - parse_time(allocation.get("allocationTimestamp") or "")
+    except ValueError:
+        return 0.0

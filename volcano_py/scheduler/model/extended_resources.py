@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
+from msgspec import convert
+
 from volcano_py.api import core, dra, quantity
-from volcano_py.api.meta import ObjectMeta, OwnerReference
 from volcano_py.scheduler.model.device_selectors import can_select
 
 PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -123,11 +124,22 @@ def claim_key(pod: core.Pod) -> str:
 
 def claim_to_create(pod: core.Pod, wanted: ExtendedClaim) -> dra.ResourceClaim:
     """The claim of a pod, before it exists."""
-    namespace, _, name = claim_key(pod).partition("/")
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    metadata = ObjectMeta(name=name, namespace=namespace, annotations={ANNOTATION: "true"}, owner_references=[owner])
-    spec = dra.ResourceClaimSpec(devices=dra.DeviceClaim(requests=list(wanted.requests)))
-    return dra.ResourceClaim(metadata=metadata, spec=spec)
+    key, meta = claim_key(pod), pod.metadata
+    manifest = claim_manifest(key, meta.name, meta.uid, [_as_json(r) for r in wanted.requests])
+    return convert(manifest, dra.ResourceClaim)
+
+
+def claim_manifest(key: str, pod: str, uid: str, requests: list[dra.JsonMap]) -> dra.JsonMap:
+    """The claim of a pod for the API server. It is deleted with the pod, which is its owner."""
+    namespace, _, name = key.partition("/")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid, "controller": True}
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "annotations": {ANNOTATION: "true"},
+        "ownerReferences": [owner],
+    }
+    return {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
 
 
 def _requests(pod: core.Pod, resource: str, device_class: str) -> tuple[list[dra.DeviceRequest], list[dra.JsonMap]]:
