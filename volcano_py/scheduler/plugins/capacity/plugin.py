@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import field
-
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
-from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.victim_order import victims_queue
@@ -21,6 +19,7 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, ZERO, Resource, intersection
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
@@ -34,17 +33,8 @@ class Capacity(Plugin):
 
     name = "capacity"
 
-    class Arguments(PluginArguments):
-        ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
-        """The number of ancestors whose deserved amounts reclaim checks."""
-        dra: bool = field(default=True, name="capacity.DynamicResourceAllocationEnable")
-        """Whether queues limit devices (`deviceclass/<class>` in their spec), with the feature gate
-        DynamicResourceAllocation."""
-        dra_consumable: bool = field(default=True, name="capacity.DRAConsumableCapacityEnable")
-        """Whether they limit the capacity of devices as well (`<dimension>.deviceclass/<class>`), with the feature gate
-        DRAConsumableCapacity."""
-
-    arguments: Arguments
+    Arguments = CapacityArguments
+    arguments: CapacityArguments
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
