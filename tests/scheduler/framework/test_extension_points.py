@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from volcano_py.scheduler.framework.callbacks import Vote
@@ -376,3 +377,9 @@ def test_every_point_documents_call_combination_flag_and_error(name: str) -> Non
 def test_every_add_method_is_in_the_table() -> None:
     methods = {name for name in dir(Session) if name.startswith("add_")}
     assert methods == {p.method for p in POINTS.values()} | {"add_filters", "add_scores"}
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    made = points("queue_order", {"a": returns(np.int64(-7))})
+    assert made.callbacks.compare("queue_order", S, S) == -1 and not made.callbacks.faults
+    assert points("job_pipelined", {"a": returns(np.int64(1))}).callbacks.vote("job_pipelined", S) is True

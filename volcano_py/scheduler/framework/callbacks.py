@@ -104,15 +104,16 @@ class Callbacks:
         return tuple(key)
 
     def compare(self, point: str, *subjects: Any) -> int:
-        """Order: the first result other than 0. On error the plugin is skipped."""
+        """Order: the sign of the first result other than 0. On error the plugin is skipped."""
         for plugin, fn, _ in self._flat[point]:
             try:
-                answer: int = fn(*subjects)
+                answer = fn(*subjects)
+                sign = bool(answer > 0) - bool(answer < 0)
             except Exception as e:
                 self.fault(plugin, point, e, name_of(subjects[0]))
                 continue
-            if answer:
-                return answer
+            if sign:
+                return sign
         return 0
 
     def all(self, point: str, *subjects: Any) -> bool:
@@ -149,7 +150,7 @@ class Callbacks:
                     return False
                 if answer < 0:
                     return False
-                permitted = permitted or answer > 0
+                permitted = permitted or bool(answer > 0)
             if permitted:
                 return True
         return True
