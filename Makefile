@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 DATA ?=
 KEEP ?=
 CLUSTER ?=
+TIMES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dashboard screenshots test test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
+.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,11 @@ dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster 
 test: setup $(VENV)/.dashboard ## run the test suite
 	@# three processes for two processors: many tests wait for a server most of the time
 	@$(BIN)/python -m pytest -m "not slow" -n 3
+
+test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a row (20), until one run fails; prints the count
+	@for run in $$(seq $(TIMES)); do echo "==> run $$run of $(TIMES)"; \
+	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
+	  echo "$(TIMES) runs in a row without a failure"
 
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
 	@# beside the other suites, which wait more than they compute; -s: it prints what it has covered
