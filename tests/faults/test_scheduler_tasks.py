@@ -30,6 +30,7 @@ DECIDER = {
     "configuration",
     "resync",
     "device configuration",
+    "chip reports",
     "extenders",
     "usage",
     "dispatcher",

@@ -102,6 +102,17 @@ VGPU_PODGROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"  # pod ann
 GPU_USE_TYPE: Final = "nvidia.com/use-gputype"  # pod ann
 GPU_NO_USE_TYPE: Final = "nvidia.com/nouse-gputype"  # pod ann
 ASCEND_VNPU_MODE: Final = "huawei.com/vnpu-mode"  # pod ann
+NPU_CORE: Final = "huawei.com/npu-core"  # resource; pod ann: chips, or a chip and a template
+NPU_310P: Final = "huawei.com/Ascend310P"  # key in device lists; pod ann: whole chips in use
+NPU_REAL: Final = "huawei.com/AscendReal"  # pod ann: the devices that the device plugin has created
+NPU_JOB_KIND: Final = "ring-controller.atlas"  # pod label
+NPU_LEVEL: Final = "vnpu-level"  # pod label: low, high
+NPU_DVPP: Final = "vnpu-dvpp"  # pod label: yes, no, null
+NPU_TIME: Final = "predicate-time"  # pod ann: nanoseconds
+NPU_ACCELERATOR: Final = "accelerator"  # node label
+NPU_SERVER_TYPE: Final = "servertype"  # node label
+NPU_CHIP_NAME: Final = "node.kubernetes.io/npu.chip.name"  # node label
+NPU_BASE_DEVICES: Final = "baseDeviceInfos"  # node ann
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # resource
 
 HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"  # CRD ann "keep"

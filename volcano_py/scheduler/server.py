@@ -47,6 +47,7 @@ from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 from volcano_py.scheduler.pods.live import LiveProfiles
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.reload import INTERVAL
+from volcano_py.scheduler.remote.chip_report_maps import ChipReportMaps
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.plugin_requests import PluginRequests
@@ -152,9 +153,11 @@ class Scheduler:
                 self.shards = Shards(client, options.sharding_name, hard, self._make_dirty, lambda: self.handle.leading)
                 parts["shards"] = self.shards.run()
                 synced.append(self.shards.informer.synced)
-            devices = DeviceConfigMap(client, lambda: self.source.configuration, self._put_device_config)
+            devices = DeviceConfigMap(client, lambda: self.source.configuration, self._put_config_map)
             parts["device configuration"] = devices.run()
-            synced.append(devices.read)
+            chips = ChipReportMaps(client, lambda: self.source.configuration, self._put_config_map)
+            parts["chip reports"] = chips.run()
+            synced += [devices.read, chips.read]
             parts["cycles"] = self._run_cycles(synced)
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
@@ -306,7 +309,7 @@ class Scheduler:
         self.cache.model.dirty = True
         self.cycle_loop.wake()
 
-    def _put_device_config(self, key: tuple[str, str], found: ConfigMap | None) -> None:
+    def _put_config_map(self, key: tuple[str, str], found: ConfigMap | None) -> None:
         if found is None:
             self.cache.model.remove("ConfigMap", *key)
         else:

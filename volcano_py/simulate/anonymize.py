@@ -21,6 +21,7 @@ from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.api.topology import MEMBER_NODE, ExactMatch, Member, MemberSelector
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
 from volcano_py.scheduler.model.hyper_nodes import build
+from volcano_py.scheduler.plugins.deviceshare.chip_reports import is_any_report
 from volcano_py.simulate.anonymous_fields import (
     DOMAINS,
     KEPT,
@@ -46,7 +47,12 @@ Rename = Callable[[str], str]
 
 def anonymize(snapshot: Snapshot) -> Snapshot:
     """A snapshot of the same cluster with other names."""
-    manifests = {kind: [to_manifest(obj) for obj in objects] for kind, objects in _without_patterns(snapshot).items()}
+    # Reports of chips contain names and addresses of nodes in texts.
+    kept = {
+        kind: [obj for obj in objects if kind != "ConfigMap" or not is_any_report(obj)]
+        for kind, objects in _without_patterns(snapshot).items()
+    }
+    manifests = {kind: [to_manifest(obj) for obj in objects] for kind, objects in kept.items()}
     found: set[str] = set()
 
     def collect(name: str) -> str:

@@ -18,7 +18,9 @@ from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, Forbidden, Gone, NotFound
 from volcano_py.scheduler.cache.kinds import TABLE
 from volcano_py.scheduler.framework.config import ConfigurationError, load, read_yaml
+from volcano_py.scheduler.plugins.deviceshare.chip_reports import is_report
 from volcano_py.scheduler.recording.private import without_private, without_secrets
+from volcano_py.scheduler.remote.chip_report_maps import required_by, source
 from volcano_py.scheduler.remote.device_config_map import config_map_of
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.snapshot import NAMESPACE, OBJECT, Snapshot, Unread
@@ -41,9 +43,9 @@ async def capture(
         if found:
             objects[entry.kind] = [without_private(obj) for obj in found]
     text = await _configuration(client, config_map, unread)
-    devices = await _device_configuration(client, text, unread)
-    if devices is not None:
-        objects = {CONFIGMAP.kind: [without_private(devices)], **objects}
+    config_maps = await _device_config_maps(client, text, unread)
+    if config_maps:
+        objects = {CONFIGMAP.kind: [without_private(found) for found in config_maps], **objects}
     stamps = [obj.metadata.creation_timestamp for found in objects.values() for obj in found]
     newest = max((parse_time(stamp) for stamp in stamps if stamp), default=now)
     return Snapshot(max(now, newest), objects, text, scheduler_names, unread=tuple(unread))
@@ -115,21 +117,31 @@ async def _configuration(client: Client, config_map: str, unread: list[Unread]) 
     return text if public == document else yaml.safe_dump(public, sort_keys=False)
 
 
-async def _device_configuration(client: Client, text: str, unread: list[Unread]) -> core.ConfigMap | None:
-    """The ConfigMap of the plugin deviceshare, if the plugin is configured."""
+async def _device_config_maps(client: Client, text: str, unread: list[Unread]) -> list[core.ConfigMap]:
+    """The ConfigMaps that the plugin deviceshare requires, if it is configured."""
     try:
-        key = config_map_of(load(text, REGISTRY.actions)) if text else None
+        configuration = load(text, REGISTRY.actions) if text else None
     except ConfigurationError:
-        return None
-    if key is None:
-        return None
+        return []
+    key = None if configuration is None else config_map_of(configuration)
+    if configuration is None or key is None:
+        return []
+    found: list[core.ConfigMap] = []
     try:
-        found: core.ConfigMap = await client.get(CONFIGMAP, key[1], key[0], type=core.ConfigMap)
+        found.append(await client.get(CONFIGMAP, key[1], key[0], type=core.ConfigMap))
     except NotFound:
-        return None
+        pass
     except ApiError as error:
         unread.append(Unread("ConfigMap", str(error)))
-        return None
+    reports = required_by(configuration)
+    if reports is not None:
+        selector, namespace = source(reports)
+        try:
+            async for body in client.raw_pages(CONFIGMAP, namespace, selector):
+                page, _ = await wire.read_list_lenient(body, core.ConfigMap)
+                found += [config_map for config_map in page if is_report(config_map, reports)]
+        except ApiError as error:
+            unread.append(Unread("ConfigMap", f"reports of MindCluster: {error}"))
     return found
 
 

@@ -47,6 +47,8 @@ FLAGS = {
 """The YAML key of each callback flag, with its default when the key is absent."""
 
 _KEYS = ("actions", "tiers", "configurations", "metrics", "deviations")
+INIT_PARAMS = "init-params"
+"""An entry of `configurations` that belongs to no action: the parameters of MindCluster, which deviceshare reads."""
 
 DEFAULT_TEXT = """\
 actions: "enqueue, allocate, backfill"
@@ -133,7 +135,7 @@ def load(text: str, known_actions: Collection[str], absent_flags: bool | None = 
             problems.append(f"configurations[{i}]: must be a map with a name and arguments")
             continue
         arguments.setdefault(entry["name"], entry.get("arguments") or {})
-        if entry["name"] not in known_actions:
+        if entry["name"] not in known_actions and entry["name"] != INIT_PARAMS:
             warnings.append(f"configurations[{i}]: no action {entry['name']}" + _nearest(entry["name"], known_actions))
     metrics = document.get("metrics") or {}
     configuration = Configuration(

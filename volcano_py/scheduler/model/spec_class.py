@@ -2,8 +2,8 @@
 Volcano; kube-scheduler: pod signatures.
 
 A class holds the request, the selectors, tolerations, affinity terms, ports and images of its pods, decoded
-once. Labels are not part of it (job controllers label each pod differently), the namespace only where a term
-requires it.
+once. Labels are not part of it (job controllers label each pod differently) except those of Ascend chips, the namespace
+only where a term requires it.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ DECLARED = (
 """Annotations that node rules read: pods that differ in one of them are of different classes."""
 _OF_CLASS = (*DECLARED, names.VGPU_PODGROUP_POLICY, names.GROUP_NAME)
 """All annotations that the class of a pod depends on."""
+_LABELS_OF_CLASS = (names.NPU_JOB_KIND, names.NPU_LEVEL, names.NPU_DVPP)
+"""Labels that the class of a pod depends on, if it has the first one."""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -137,8 +139,15 @@ def equal_for_nodes(old: Pod, new: Pod) -> bool:
     class depends on are the same, and it was not resized."""
     if old.spec != new.spec or _resized(old) or _resized(new):
         return False
+    if _labels_of_class(old) != _labels_of_class(new):
+        return False
     before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
     return before == now or all(before.get(key) == now.get(key) for key in _OF_CLASS)
+
+
+def _labels_of_class(pod: Pod) -> list[str | None] | None:
+    labels = pod.metadata.labels
+    return [labels.get(key) for key in _LABELS_OF_CLASS] if labels and names.NPU_JOB_KIND in labels else None
 
 
 def _resized(pod: Pod) -> bool:
@@ -201,6 +210,7 @@ def _key(pod: Pod, request: Resource | None, claims: Demand) -> bytes:
             [annotations.get(key) for key in DECLARED],
             (pod.metadata.namespace, annotations.get(names.GROUP_NAME)) if group else None,
             claims.key,
+            _labels_of_class(pod),
         )
     )
 

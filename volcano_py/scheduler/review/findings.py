@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, PluginOption, load, unknown_plugins
+from volcano_py.scheduler.framework.config import (
+    INIT_PARAMS,
+    Configuration,
+    ConfigurationError,
+    PluginOption,
+    load,
+    unknown_plugins,
+)
 from volcano_py.scheduler.framework.registry import Builders, Registry
 
 Severity = Literal["error", "warning", "hint"]
@@ -90,7 +97,7 @@ def _hints(configuration: Configuration) -> Iterator[str]:
     if "enqueue" in actions and "allocate" in actions and actions.index("enqueue") > actions.index("allocate"):
         yield "actions: enqueue is after allocate: a job waits one cycle more than it has to; put enqueue first"
     for name in configuration.action_arguments:
-        if name not in actions:
+        if name not in actions and name != INIT_PARAMS:
             yield f"configurations: the action {name} has arguments and does not run; add it to actions"
     yield from _missing_plugins(names, actions)
     if {"proportion", "capacity"} <= names:

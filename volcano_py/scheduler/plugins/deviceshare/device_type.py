@@ -68,6 +68,8 @@ class DeviceType(Protocol):
     """The reasons why cards reject a demand."""
     scores: bool
     """Whether nodes are scored by `Fit.score`."""
+    moved: frozenset[str]
+    """Nodes whose devices are announced elsewhere than in the Node object, and have changed there."""
 
     def demand(self, pod: Pod) -> Hashable | None:
         """The demand of a pod; None: the pod requests no device of this type. Equal for all pods of a class."""

@@ -32,6 +32,7 @@ class GpuShare:
     name = "GpuShare"
     lock = "gpu"
     scores = False
+    moved: frozenset[str] = frozenset()
 
     def __init__(self, by_number: bool, exact: bool) -> None:
         self.by_number = by_number

@@ -61,6 +61,7 @@ class Ascend:
 
     lock = "hami.io/mutex.lock"
     scores = True
+    moved: frozenset[str] = frozenset()
     reasons: Sequence[Reason] = (
         Reason("no ascend device available: too few are free"),
         Reason("no ascend device available: the request cannot be served", Code.ERROR),

@@ -58,6 +58,7 @@ def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
         books.cards.clear()
         books.held.clear()
     books.version, books.position = version, position
+    changed = changed | type_.moved
     if len(books.states) > _MAX_STATES:
         books.states.clear()
     for name in changed:

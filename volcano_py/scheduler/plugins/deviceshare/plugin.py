@@ -13,13 +13,16 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.pre_bind import LockNode, PreBind, PreBindStep
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.deviceshare import device_config
+from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReports, parameters_of
 from volcano_py.scheduler.plugins.deviceshare.device_config import DeviceConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import Annotations, DeviceType
 from volcano_py.scheduler.plugins.deviceshare.gpu_share import GpuShare
 from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Ascend
 from volcano_py.scheduler.plugins.deviceshare.ledger import CardFilter, CardScore, Ledger, PodCardFilter
 from volcano_py.scheduler.plugins.deviceshare.node_locks import LockFilter, NodeLocks
+from volcano_py.scheduler.plugins.deviceshare.npu_order import NpuOrder
 from volcano_py.scheduler.plugins.deviceshare.vgpu import BINPACK, SPREAD, Vgpu
+from volcano_py.scheduler.plugins.deviceshare.vnpu_310p import Vnpu310P
 
 
 class Deviceshare(Plugin):
@@ -35,7 +38,7 @@ class Deviceshare(Plugin):
         vgpu: bool = field(default=False, name="deviceshare.VGPUEnable")
         """Share GPUs with HAMi: pods request `volcano.sh/vgpu-number`, `-memory` and `-cores`."""
         mindcluster: bool = field(default=False, name="deviceshare.AscendMindClusterVNPUEnable")
-        """Accepted for compatibility; chips that MindCluster divides are not supported."""
+        """Share Ascend 310P chips with MindCluster: pods request `huawei.com/npu-core`."""
         ascend: bool = field(default=False, name="deviceshare.AscendHAMiVNPUEnable")
         """Share Ascend chips with HAMi."""
         node_lock: bool = field(default=False, name="deviceshare.NodeLockEnable")
@@ -60,8 +63,6 @@ class Deviceshare(Plugin):
             self.warn("GPUSharingEnable and GPUNumberEnable exclude each other; only memory is shared")
         if a.vgpu and (a.gpu_sharing or a.gpu_number):
             self.warn("VGPUEnable excludes GPUSharingEnable and GPUNumberEnable; only vGPUs are used")
-        if a.mindcluster:
-            self.warn("AscendMindClusterVNPUEnable has no effect: chips that MindCluster divides are not supported")
         self.rules = [rule for rule in a.exclusive if rule]
         """The exclusive rules; a rule without labels would apply to all pods."""
         if a.policy not in ("", BINPACK, SPREAD):
@@ -71,7 +72,7 @@ class Deviceshare(Plugin):
         a = self.arguments
         exact = session.deviations.exact_devices
         config = self._config(session)
-        version = (config, a, session.deviations)
+        version = (config, a, session.deviations, parameters_of(session.configuration))
         self._session = session
         self._ledgers = [Ledger(session, t, version, exact) for t in self._types(session, config)]
         self._assigned: dict[int, Annotations] = {}
@@ -83,6 +84,8 @@ class Deviceshare(Plugin):
                 session.add_filters(PodCardFilter(ledger))
             if self._locks is not None and exact and ledger.type.lock:
                 session.add_filters(LockFilter(session, self._locks, ledger))
+            if isinstance(ledger.type, Vnpu310P) and a.weight > 0:
+                session.add_scores(NpuOrder(session, ledger, a.weight))
         scored = [ledger for ledger in self._ledgers if ledger.type.scores]
         if a.weight > 0 and scored:
             session.add_scores(CardScore(scored, a.weight))
@@ -117,7 +120,17 @@ class Deviceshare(Plugin):
             for chip in config.vnpus.configs:
                 mode, healthy = config.vnpus.core_mode, deviations.healthy_devices
                 found.append(Ascend(chip, mode, a.policy, exact=exact, healthy=healthy))
+        if a.mindcluster:
+            found.append(self._mindcluster(session))
         return found
+
+    def _mindcluster(self, session: Session) -> Vnpu310P:
+        parameters = parameters_of(session.configuration)
+        reports = session.cluster.keep(ChipReports)
+        moved = reports.update(session.cluster.others.get("ConfigMap", {}), parameters)
+        for problem in reports.problems:
+            self.warn(f"{problem}; what it reported before counts")
+        return Vnpu310P(parameters.own_list, reports.by_node, moved, exact=session.deviations.exact_devices)
 
     # ---- following the session --------------------------------------------------------------------------
 

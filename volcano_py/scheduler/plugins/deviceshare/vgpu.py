@@ -40,6 +40,7 @@ class Vgpu:
     name = "hamivgpu"
     lock = "hamivgpu"
     scores = True
+    moved: frozenset[str] = frozenset()
     reasons: Sequence[Reason] = (
         Reason("hami-vgpuDeviceSharing error: not enough gpu fitted on this node"),
         Reason("hami-vgpuDeviceSharing error: the node has fewer cards than a container requests"),
