@@ -3,35 +3,49 @@
 gpu=8:A100:80Gi         8 cards of 80Gi that HAMi shares
 gpu=2:A30:24Gi:mig      the same, partitioned into MIG instances
 gpu-share=4:16          4 cards with 16 units of memory each, shared by memory or allocated as a whole
+vnpu=2:310P             2 Ascend 310P chips that MindCluster divides, see `npu`
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from volcano_py.sandbox import npu
 from volcano_py.sandbox.apiserver.apimachinery import quantity
 
 _SHARES = 10
 """The number of pods that may share a card, HAMi's default."""
 _MIB = 1 << 20
-NAMES = ("vgpu", "gpu-share")
+_MOST_CHIPS = 64
 
 
-def announced(name: str, value: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Capacity and annotations of one device part of a shape; `{node}` in an annotation stands for the node's name.
+class Announced(NamedTuple):
+    """What a node announces; `{node}` in an annotation stands for the node's name."""
 
-    Raises ValueError with the form that is expected.
-    """
-    parts = value.split(":")
-    return _shared_cards(parts) if name == "gpu-share" else _hami(parts)
+    capacity: dict[str, str]
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
 
-def _shared_cards(parts: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+def announced(name: str, value: str) -> Announced:
+    """The announcement of one device part of a shape. Raises ValueError with the form that is expected."""
+    return _FORMS[name](value.split(":"))
+
+
+def _chips(parts: list[str]) -> Announced:
+    if len(parts) != 2 or parts[1] != "310P" or not parts[0].isdecimal() or not 0 < int(parts[0]) <= _MOST_CHIPS:
+        raise ValueError(f"write vnpu=<chips>:310P, e.g. vnpu=2:310P, at most {_MOST_CHIPS}")
+    return Announced(*npu.announced(int(parts[0])), npu.LABELS)
+
+
+def _shared_cards(parts: list[str]) -> Announced:
     if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise ValueError("write gpu-share=<cards>:<memory of each>, e.g. gpu-share=4:16")
     cards, memory = map(int, parts)
-    return {"volcano.sh/gpu-number": str(cards), "volcano.sh/gpu-memory": str(cards * memory)}, {}
+    return Announced({"volcano.sh/gpu-number": str(cards), "volcano.sh/gpu-memory": str(cards * memory)})
 
 
-def _hami(parts: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+def _hami(parts: list[str]) -> Announced:
     try:
         cards, memory = int(parts[0]), int(quantity.parse(parts[2])) // _MIB
         if not 3 <= len(parts) <= 4 or cards < 1 or memory < 1 or (len(parts) == 4 and parts[3] != "mig"):
@@ -45,4 +59,8 @@ def _hami(parts: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         "volcano.sh/vgpu-memory": str(cards * memory),
         "volcano.sh/vgpu-cores": str(cards * 100),
     }
-    return capacity, {"volcano.sh/node-vgpu-register": records}
+    return Announced(capacity, {"volcano.sh/node-vgpu-register": records})
+
+
+_FORMS = {"vgpu": _hami, "gpu-share": _shared_cards, "vnpu": _chips}
+NAMES = tuple(_FORMS)

@@ -26,21 +26,23 @@ class NodeShape:
 def parse(text: str) -> NodeShape:
     """Parse a shape `resource=amount,…`; ValueError with the remedy if it is invalid. pods=110 by default.
 
-    `kind=count:model:memory` are devices of a DRA driver (see `devices`), `vgpu=…` and `gpu-share=…` those of node
-    agents (see `device_shapes`).
+    `kind=count:model:memory` are devices of a DRA driver (see `devices`), `vgpu=…`, `gpu-share=…` and `vnpu=…` those of
+    node agents (see `device_shapes`).
     """
     capacity: dict[str, str] = {}
     devices: list[Devices] = []
     annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, amount = part.partition("=")
         if name.strip() in device_shapes.NAMES:
             try:
-                more, announced = device_shapes.announced(name.strip(), amount.strip())
+                announced = device_shapes.announced(name.strip(), amount.strip())
             except ValueError as e:
                 raise ValueError(f"node shape {text!r}: {part!r}: {e}") from None
-            capacity |= more
-            annotations |= announced
+            capacity |= announced.capacity
+            annotations |= announced.annotations
+            labels |= announced.labels
             continue
         if ":" in amount:
             devices.append(parse_devices(name.strip(), amount.strip()))
@@ -57,7 +59,7 @@ def parse(text: str) -> NodeShape:
         raise ValueError(f"node shape {text!r} contains no resource; write e.g. cpu=32,memory=256Gi")
     capacity = {**({} if capacity else DEFAULT), **capacity}
     capacity.setdefault("pods", "110")
-    return NodeShape(capacity, devices=tuple(devices), annotations=annotations)
+    return NodeShape(capacity, labels, tuple(devices), annotations)
 
 
 def manifest(name: str, shape: NodeShape) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from volcano_py.sandbox.controllers.core import (
 )
 from volcano_py.sandbox.controllers.node import node_lifecycle, taint_eviction
 from volcano_py.sandbox.controllers.policy import disruption
-from volcano_py.sandbox.controllers.resource import device_driver, resource_claim
+from volcano_py.sandbox.controllers.resource import device_driver, npu_device_plugin, resource_claim
 from volcano_py.sandbox.controllers.runtime import runner
 from volcano_py.sandbox.controllers.runtime.owners import Owners
 from volcano_py.sandbox.controllers.runtime.pods import Pods
@@ -80,6 +80,7 @@ class ControllerManager:
                 ephemeral_volume.controller(api),
                 resource_claim.controller(api),
                 device_driver.controller(api),
+                npu_device_plugin.controller(api),
                 disruption.controller(api, owners, pods),
                 node_lifecycle.controller(api, pods, self.options.node_grace),
                 taint_eviction.controller(api),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from volcano_py.sandbox import npu
+
 Object = dict[str, Any]
 
 ASSIGNED, REGISTERED = "volcano.sh/vgpu-ids-new", "volcano.sh/node-vgpu-register"
@@ -29,13 +31,13 @@ class _Use(NamedTuple):
 def has_devices(pod: Object) -> bool:
     """Whether a pod has assigned devices."""
     annotations = pod["metadata"].get("annotations") or {}
-    return ASSIGNED in annotations or CARD_INDEX in annotations
+    return ASSIGNED in annotations or CARD_INDEX in annotations or npu.ASSIGNED in annotations
 
 
 def conflict(pod: Object, node: Object, others: Iterable[Object]) -> str:
     """Why the devices of the pod are not available beside other pods of the node; "": they are."""
     here = [other for other in others if other["metadata"]["uid"] != pod["metadata"]["uid"]]
-    return _vgpu_conflict(pod, node, here) or _card_conflict(pod, node, here)
+    return _vgpu_conflict(pod, node, here) or _card_conflict(pod, node, here) or npu.conflict(pod, node, here)
 
 
 def unlocked(pod: Object, node: Object) -> bool:
