@@ -116,14 +116,13 @@ def _add_budget(bench: Bench, given: Data, number: int) -> None:
 
 
 def budgets(given: Data) -> Data:
-    units = given.get("units") or ()
+    """A unit is one pod, or the members of a gang that are evicted together."""
+    units = [tuple(pod(p) for p in unit) for unit in given.get("units") or ()]
     found = [from_manifest(core.PodDisruptionBudget, b) for b in given.get("pdbs") or ()]
-    violating, others = split_by_budgets([pod(p) for unit in units for p in unit], found, lambda p: covering(p, found))
+    violating, others = split_by_budgets(units, found, lambda unit: [i for p in unit for i in covering(p, found)])
 
-    def listed(pods: Sequence[PodInfo]) -> list[Data] | None:
-        names = {p.name for p in pods}
-        kept = [u for u in units if any(p["metadata"]["name"] in names for p in u)]
-        return [{"pods": [p["metadata"]["name"] for p in u]} for u in kept] or None
+    def listed(some: Sequence[Sequence[PodInfo]]) -> list[Data] | None:
+        return [{"pods": [p.name for p in unit]} for unit in some] or None
 
     return {"violating": listed(violating), "nonViolating": listed(others)}
 

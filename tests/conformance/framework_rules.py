@@ -26,7 +26,7 @@ from tests.conformance.framework_preemption import (
     post_filter,
     victims,
 )
-from tests.conformance.outcome import FAIL, NO_COUNTERPART, NOT_BUILT, PASS, UNBUILDABLE, Outcome
+from tests.conformance.outcome import FAIL, NO_COUNTERPART, PASS, UNBUILDABLE, Outcome
 from volcano_py.api import core
 from volcano_py.api.codec import from_manifest
 from volcano_py.scheduler.noderules.score_line import Point, on_line
@@ -51,7 +51,7 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
 _INVALID = (NO_COUNTERPART, "the API server rejects such a selector; see webhooks and quarantine")
 _NANOSECONDS = (UNBUILDABLE, "the start times differ by less than a second, and the data has whole seconds")
 _GATE_OFF = (NO_COUNTERPART, "the case switches a feature gate off that is locked on in 1.36")
-_WORKLOADS = (NOT_BUILT, "feature gate WorkloadAwarePreemption (alpha); the session evicts gangs as a whole")
+_WORKLOADS = (NO_COUNTERPART, "no such gate: members evict in the attempt of their group, see profiles/scenarios.yaml")
 _NO_RESOURCES = (NO_COUNTERPART, "a strategy without resources cannot be configured: the default has cpu and memory")
 OPEN = {
     "preemption-postfilter-10": (
@@ -59,7 +59,6 @@ OPEN = {
         "a Go plugin of the test fails; see tests/scheduler/profiles/test_faults.py",
     ),
     "preemption-postfilter-12": _WORKLOADS,
-    "preemption-budgets-05": _WORKLOADS,
     "preemption-victims-08": _NANOSECONDS,
     "preemption-choice-07": _NANOSECONDS,
     "preemption-choice-08": _NANOSECONDS,
