@@ -115,6 +115,19 @@ def test_the_scheduler_may_watch_every_kind_that_it_watches() -> None:
             assert (kind.rt.group, kind.rt.plural, verb) in allowed, f"add {kind.rt.plural} to scheduler-rbac.yaml"
 
 
+def test_reports_of_chips_are_readable_if_the_configuration_requires_them() -> None:
+    def rules(*argument: str) -> list[dict[str, object]]:
+        plugin = json.dumps({"name": "deviceshare", "arguments": dict.fromkeys(argument, True)})
+        text = f"tiers: [{{plugins: [{plugin}]}}]"
+        documents = rendered(DEFAULT, "--set-literal", f"custom.scheduler_config_override={text}")
+        found = named(documents, "ClusterRole", "volcano-scheduler")["rules"]
+        return [rule for rule in found if rule["resources"] == ["configmaps"] and "list" in rule["verbs"]]
+
+    assert rules() == []
+    read = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+    assert rules("deviceshare.AscendMindClusterVNPUEnable") == [read]
+
+
 def test_values_of_volcano_are_accepted_unchanged() -> None:
     documents = rendered(VOLCANO)
     scheduler = named(documents, "Deployment", "volcano-scheduler")
