@@ -32,7 +32,7 @@ NODES, SHAPES = (
     4,
     (
         "cpu=4,memory=8Gi,gpu=2:A100:80Gi,nic=1:::later,vgpu=2:A100:40Gi",
-        "cpu=4,memory=8Gi,gpu=2:A100:80Gi,nic=1:::later,vgpu=1:A30:24Gi:mig,vnpu=2:310P",
+        "numa=2:2:single-numa-node,memory=8Gi,gpu=2:A100:80Gi,nic=1:::later,vgpu=1:A30:24Gi:mig,vnpu=2:310P",
     ),
 )
 PROGRAM = (sys.executable, "-m", "volcano_py.cli.main")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from volcano_py.sandbox.kubelet.devices import conflict, has_devices, unlocked
+from volcano_py.sandbox.kubelet.devices import conflict, has_devices, unlock
 from volcano_py.sandbox.shapes import manifest, parse
 from volcano_py.scheduler.plugins.deviceshare.vgpu_annotations import read_cards
 
@@ -84,6 +84,7 @@ def test_a_node_is_unlocked_when_the_pod_has_its_devices() -> None:
     node["metadata"]["annotations"]["hamivgpu"] = "2026-01-01T00:00:00Z"
     plain, with_devices = pod("plain", {}), pod("p", {IDS: "GPU-n-0,NVIDIA,1,0:"})
     assert not has_devices(plain) and has_devices(with_devices)
-    assert unlocked(with_devices, node)
+    unlock(plain, node)
+    assert "hamivgpu" in node["metadata"]["annotations"]
+    unlock(with_devices, node)
     assert "hamivgpu" not in node["metadata"]["annotations"]
-    assert not unlocked(with_devices, node)

@@ -4,13 +4,14 @@ gpu=8:A100:80Gi         8 cards of 80Gi that HAMi shares
 gpu=2:A30:24Gi:mig      the same, partitioned into MIG instances
 gpu-share=4:16          4 cards with 16 units of memory each, shared by memory or allocated as a whole
 vnpu=2:310P             2 Ascend 310P chips that MindCluster divides, see `npu`
+numa=2:8                2 NUMA nodes of 8 CPUs each, see `numa`
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from volcano_py.sandbox import npu
+from volcano_py.sandbox import npu, numa
 from volcano_py.sandbox.apiserver.apimachinery import quantity
 
 _SHARES = 10
@@ -62,5 +63,11 @@ def _hami(parts: list[str]) -> Announced:
     return Announced(capacity, {"volcano.sh/node-vgpu-register": records})
 
 
-_FORMS = {"vgpu": _hami, "gpu-share": _shared_cards, "vnpu": _chips}
+def _numa(parts: list[str]) -> Announced:
+    text = ":".join(parts)
+    layout = numa.parse(text)
+    return Announced({"cpu": str(layout.nodes * layout.cpus)}, {numa.LAYOUT: text})
+
+
+_FORMS = {"vgpu": _hami, "gpu-share": _shared_cards, "vnpu": _chips, "numa": _numa}
 NAMES = tuple(_FORMS)

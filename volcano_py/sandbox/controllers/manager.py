@@ -17,7 +17,7 @@ from volcano_py.sandbox.controllers.core import (
 )
 from volcano_py.sandbox.controllers.node import node_lifecycle, taint_eviction
 from volcano_py.sandbox.controllers.policy import disruption
-from volcano_py.sandbox.controllers.resource import device_driver, npu_device_plugin, resource_claim
+from volcano_py.sandbox.controllers.resource import device_driver, npu_device_plugin, numa_exporter, resource_claim
 from volcano_py.sandbox.controllers.runtime import runner
 from volcano_py.sandbox.controllers.runtime.owners import Owners
 from volcano_py.sandbox.controllers.runtime.pods import Pods
@@ -81,6 +81,7 @@ class ControllerManager:
                 resource_claim.controller(api),
                 device_driver.controller(api),
                 npu_device_plugin.controller(api),
+                numa_exporter.controller(api),
                 disruption.controller(api, owners, pods),
                 node_lifecycle.controller(api, pods, self.options.node_grace),
                 taint_eviction.controller(api),

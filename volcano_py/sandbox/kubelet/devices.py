@@ -40,14 +40,13 @@ def conflict(pod: Object, node: Object, others: Iterable[Object]) -> str:
     return _vgpu_conflict(pod, node, here) or _card_conflict(pod, node, here) or npu.conflict(pod, node, here)
 
 
-def unlocked(pod: Object, node: Object) -> bool:
-    """Remove the locks of a node for the pod's devices; returns whether there were any."""
+def unlock(pod: Object, node: Object) -> None:
+    """Remove the locks of a node for the pod's devices."""
     annotations = node["metadata"].get("annotations") or {}
     wanted = pod["metadata"].get("annotations") or {}
     locks = [lock for assigned, lock in _LOCKS.items() if assigned in wanted and lock in annotations]
     for lock in locks:
         del annotations[lock]
-    return bool(locks)
 
 
 def _vgpu_conflict(pod: Object, node: Object, others: list[Object]) -> str:

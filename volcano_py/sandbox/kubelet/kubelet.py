@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from volcano_py.sandbox import numa
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.storage.store import DELETED
 from volcano_py.sandbox.kubelet import devices, nodes, resume
@@ -58,6 +59,7 @@ class Kubelets:
         self.leases = leases
         self.nodes: dict[str, str] = {}  # name to uid
         self.hosts: dict[str, str] = {}  # name to the node's address
+        self.pinning: set[str] = set()  # the nodes that assign whole CPUs
         self.queue: deque[tuple[Any, ...]] = deque()
         self.scheduled = False
         self.number = 0
@@ -123,6 +125,7 @@ class Kubelets:
             if self.nodes.get(name) == entry.uid:
                 del self.nodes[name]
                 self.hosts.pop(name, None)
+                self.pinning.discard(name)
                 self._delete_pods_of(name)
             return
         failed = nodes.has_failed(entry)
@@ -136,6 +139,8 @@ class Kubelets:
         if failed or node is None or not self.serves(node):
             return
         self.nodes[name] = node["metadata"]["uid"]
+        if numa.layout_of(node) is not None:
+            self.pinning.add(name)
         self.number += 1
         changed = nodes.register(node, self.number)
         rows = node["status"]["addresses"]
@@ -240,7 +245,8 @@ class Kubelets:
         if resume.began(pod):
             self.containers.resume(pod)
             return
-        if devices.has_devices(pod) and not self._assign_devices(pod):
+        pins = pod["spec"]["nodeName"] in self.pinning and numa.whole_cpus(pod)
+        if (pins or devices.has_devices(pod)) and not self._assign_devices(pod):
             return
         ip = self.processes.address(pod) if self.processes is not None else self._address()
         state = self.table.pods[namespace, name] = PodState(pod["metadata"]["uid"], ip)
@@ -255,19 +261,23 @@ class Kubelets:
         self.containers.begin(pod, state)
 
     def _assign_devices(self, pod: Object) -> bool:
-        """Assign a pod its devices, and unlock the node; a pod whose devices are in use fails."""
+        """Assign a pod its devices and CPUs, and unlock the node; a pod whose devices are in use fails."""
         name = pod["spec"]["nodeName"]
         node = self.cluster.node(name)
         if node is None:
             return False
         found = (self.cluster.pod(*key) for key in self._pods_of(name) if key in self.table.pods)
         others = [p for p in found if p is not None and (p.get("status") or {}).get("phase") not in _FINISHED]
-        problem = devices.conflict(pod, node, others)
+        before = dict(node["metadata"].get("annotations") or {})
+        reason, problem = "UnexpectedAdmissionError", devices.conflict(pod, node, others)
+        if not problem:
+            reason, problem = numa.REJECTED, numa.assign(pod, node, others)
         if problem:
-            pod.setdefault("status", {}).update(phase="Failed", reason="UnexpectedAdmissionError", message=problem)
+            pod.setdefault("status", {}).update(phase="Failed", reason=reason, message=problem)
             self.cluster.set_pod_status(pod)
-            self.cluster.event(pod, "Warning", "UnexpectedAdmissionError", problem)
-        if devices.unlocked(pod, node):
+            self.cluster.event(pod, "Warning", reason, problem)
+        devices.unlock(pod, node)
+        if (node["metadata"].get("annotations") or {}) != before:
             self.cluster.set_node(node)
         return not problem
 
