@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,14 @@ def commands_of(readme: str) -> list[str]:
     """The lines of README.md's shell block before the first `kubectl apply`, without `export`."""
     block = re.search(r"^```sh\n(.*?)^kubectl apply", readme, re.DOTALL | re.MULTILINE)
     assert block is not None, "README.md has no shell block that applies a manifest"
-    return [line for line in block[1].splitlines() if not line.startswith("export ")]
+    lines = block[1].replace("\\\n", "").splitlines()
+    return [line for line in lines if not line.startswith("export ")]
+
+
+def queries(address: str) -> int:
+    """How many queries the sandbox has answered as Prometheus."""
+    with urllib.request.urlopen(f"{address}/metrics") as answer:
+        return int(answer.read().split()[-1])
 
 
 def manifest_of(name: str) -> Path:
@@ -57,7 +65,9 @@ def started(cluster: Cluster, folder: Path) -> Iterator[None]:
         until(cluster.has_open_queue, process)
         if folder.name == "usage":
             # The third measurement of a node begins after the first ones of all nodes have been used.
-            until(lambda: (cluster.folder / "program.log").read_text().count("memory of node-2") >= 3, process)
+            address = re.search(r"http://[0-9.:]+", (folder / "scheduler.conf").read_text())
+            assert address is not None
+            until(lambda: queries(address[0]) >= 3 * 3 * 2, process)
         yield
 
 

@@ -40,6 +40,7 @@ from volcano_py.sandbox.kubelet.containers import BACKOFF_FIRST
 from volcano_py.sandbox.kubelet.kubelet import Kubelets
 from volcano_py.sandbox.kubelet.local import LocalCluster
 from volcano_py.sandbox.kubelet.processes.runtime import Processes
+from volcano_py.sandbox.prometheus import Prometheus
 from volcano_py.sandbox.shapes import NodeShape
 
 Object = dict[str, Any]
@@ -96,6 +97,7 @@ class Sandbox:
         run_commands: bool = False,
         rbac: bool = True,
         feature_gates: str = "",
+        prometheus_port: int | None = None,
     ) -> None:
         """Raises ValueError for invalid feature gates."""
         self.wanted_nodes = nodes
@@ -116,6 +118,8 @@ class Sandbox:
         self.run_commands = run_commands
         self.rbac = rbac
         self.features = features.parse(feature_gates)
+        self.prometheus_port = prometheus_port
+        self.prometheus: Prometheus | None = None
         self.processes: Processes | None = None
         self.identity = Identity()
         self.restored = False  # whether the data folder had a cluster already
@@ -217,12 +221,22 @@ class Sandbox:
         if self.controller_options is not None:
             self.controllers = ControllerManager(self.api, self.controller_options, self.authority)
             self.controllers.start()
+        if self.prometheus_port is not None:
+            await self._serve_load(self.prometheus_port)
         await asyncio.sleep(0)
         if self.wanted_components:
             assert self.path is not None
             command = partial(volcano.component_command, kubeconfig=self.path, arguments=self.component_arguments)
             self.components = Components(command, self.logs)
             await self.components.start(self.wanted_components)
+
+    async def _serve_load(self, port: int) -> None:
+        self.prometheus = Prometheus(self.api)
+        try:
+            await self.prometheus.start(self.host, port)
+        except OSError as error:
+            why = f"cannot listen on {self.host}:{port} ({error.strerror or error})"
+            raise SandboxError(f"{why}; choose another with --prometheus-port, or 0 for any free one") from None
 
     async def _start_processes(self, cluster: LocalCluster) -> None:
         assert self.path is not None
@@ -304,6 +318,8 @@ class Sandbox:
             await self.processes.close()
         if self.controllers is not None:
             self.controllers.stop()
+        if self.prometheus is not None:
+            await self.prometheus.stop()
         if hasattr(self, "server"):
             await self.server.stop()
             for hook in self.api.hooks:

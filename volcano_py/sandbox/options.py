@@ -73,6 +73,11 @@ for command in (node, nodes, clock, dump, load):
     help="Alpha features of the API server: GenericWorkload (native gangs), TopologyAwareWorkloadScheduling, "
     "WorkloadAwarePreemption, DRAWorkloadResourceClaims; AllAlpha for all.",
 )
+@click.option(
+    "--prometheus-port",
+    type=int,
+    help="Serve the load of nodes on this port as Prometheus does, for the plugin usage; 0 selects a free one.",
+)
 @click.option("--dashboard", is_flag=True, help="Also serve the dashboard; requires the extra [dashboard].")
 @click.option("--dashboard-port", default=0, show_default=True, help="Port of the dashboard; 0 selects a free one.")
 @click.option(
@@ -93,6 +98,7 @@ def up(
     audit_log: Path | None,
     authorization: str,
     feature_gates: str,
+    prometheus_port: int | None,
     dashboard: bool,
     dashboard_port: int,
     run_commands: bool,
@@ -127,6 +133,7 @@ def up(
             run_commands=run_commands,
             rbac=authorization == "rbac",
             feature_gates=feature_gates,
+            prometheus_port=prometheus_port,
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()
@@ -206,6 +213,8 @@ def _announce(cluster: Sandbox, dashboard: str) -> None:
     ]
     if dashboard:
         lines.append(f"Dashboard: {dashboard} (in a few seconds)")
+    if cluster.prometheus is not None:
+        lines.append(f"Load of nodes, as from Prometheus: http://{cluster.host}:{cluster.prometheus.port}")
     if chosen:
         lines.append(f"Logs of the components: {cluster.logs}")
     if cluster.run_commands:

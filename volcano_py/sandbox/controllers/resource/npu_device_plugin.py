@@ -5,6 +5,7 @@ pods use. MindCluster: ClusterD and the Ascend device plugin.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,26 +38,28 @@ def controller(api: Api) -> Controller:
             if event.type != DELETED:
                 yield event.entry.key
 
-    def assigned(node: str) -> list[Object]:
-        """The pods on a node that use chips."""
-        here = [e for e in pods.entries.values() if e.fields["spec.nodeName"] == node and _ASSIGNED in e.tail]
-        found = [client.get("pods", entry.key) for entry in here]
-        return [p for p in found if p is not None and (p.get("status") or {}).get("phase") not in _ENDED]
+    def assigned() -> dict[str, list[Object]]:
+        """The pods that use chips, by node."""
+        found: dict[str, list[Object]] = defaultdict(list)
+        for entry in pods.entries.values():
+            pod = client.get("pods", entry.key) if _ASSIGNED in entry.tail else None
+            if pod is not None and (pod.get("status") or {}).get("phase") not in _ENDED:
+                found[entry.fields["spec.nodeName"]].append(pod)
+        return found
 
     async def sync(key: Any) -> None:
         if key == _REPORT_KEY:
-            await _write_report(
-                client, _report([e.name for e in nodes.entries.values() if _CHIPS in e.tail], client, assigned)
-            )
+            names = [entry.name for entry in nodes.entries.values() if _CHIPS in entry.tail]
+            await _write_report(client, _report(client, names, assigned()))
             return
         pod = client.get("pods", key)
         if pod is not None and (pod.get("status") or {}).get("phase") == "Running":
-            await _create_devices(client, pod, assigned(pod["spec"]["nodeName"]))
+            await _create_devices(client, pod, assigned()[pod["spec"]["nodeName"]])
 
     return Controller("npu-device-plugin", sync, wakes={"nodes": node_changed, "pods": pod_changed}, gather=0.05)
 
 
-def _report(names: list[str], client: Client, assigned: Any) -> str:
+def _report(client: Client, names: list[str], assigned: dict[str, list[Object]]) -> str:
     """The usable chips of all nodes: healthy, and without a pod."""
     rows: Object = {}
     for name in sorted(names):
@@ -64,7 +67,7 @@ def _report(names: list[str], client: Client, assigned: Any) -> str:
         if node is None:
             continue
         unhealthy = set(npu.unhealthy(node))
-        used = {chip for pod in assigned(name) if (use := npu.use_of(pod)) is not None for chip in use.chips}
+        used = {chip for pod in assigned.get(name, ()) if (use := npu.use_of(pod)) is not None for chip in use.chips}
         usable = [chip for chip in npu.chips_of(node) if chip not in unhealthy and chip not in used]
         rows[f"mindx-dl-deviceinfo-{name}"] = {
             "DeviceList": {npu.DEVICES: _names(usable), f"{npu.DEVICES}-Unhealthy": _names(sorted(unhealthy))},
