@@ -109,6 +109,15 @@ def test_without_reports_there_are_no_usable_chips() -> None:
     assert chips(own_list=False, report=listed).chips == {1}
 
 
+def test_chips_that_the_node_cannot_have_are_not_believed() -> None:
+    listed = Report((("huawei.com/Ascend310P", "Ascend310P-1"),))
+    cards = chips(own_list=False, report=listed)
+    liar = task("liar", [], {"huawei.com/npu-core": ",".join(map(str, range(9000)))})
+    cards.count(liar)
+    assert cards.chips == {0, 1, 2}, "24 AI cores are three chips"
+    assert cards.pods[liar.key].chips == (0, 1, 2)
+
+
 def config_map(name: str, version: str, data: dict[str, str], namespace: str = "mindx-dl") -> dict[str, ConfigMap]:
     manifest = {"metadata": {"name": name, "namespace": namespace, "resourceVersion": version}, "data": data}
     return {f"{namespace}/{name}": from_manifest(ConfigMap, manifest)}

@@ -8,7 +8,6 @@ template, and the scheduler assigns no other part of the chip.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -83,9 +82,9 @@ class Vnpu310P:
         size = chip_size(node.metadata.labels or {}, total)
         usable = self._usable(node, report) if size is not None else None
         if size is None or usable is None:
-            return NpuChips(Amount(0, 0), frozenset(), frozenset(), report.status == _RESERVED)
+            return NpuChips(Amount(0, 0), 0, frozenset(), frozenset(), report.status == _RESERVED)
         unhealthy = report.chips(f"{names.NPU_310P}-Unhealthy")
-        return NpuChips(size, usable - unhealthy, unhealthy, report.status == _RESERVED)
+        return NpuChips(size, total // size.cores, usable - unhealthy, unhealthy, report.status == _RESERVED)
 
     def _usable(self, node: Node, report: Report) -> frozenset[int] | None:
         """The chips that are usable; None: they are not reported."""
@@ -134,24 +133,28 @@ class Free(NamedTuple):
 
 
 class NpuChips:
-    """The chips of one node. `size`: one whole chip; (0, 0): they are not usable."""
+    """The chips of one node. `size`: one whole chip; (0, 0): they are not usable. `number`: how many the node has, with
+    those that are not reported because a pod uses them."""
 
-    __slots__ = ("_unhealthy", "chips", "pods", "separated", "size")
+    __slots__ = ("_number", "_unhealthy", "chips", "pods", "separated", "size")
 
-    def __init__(self, size: Amount, chips: Iterable[int], unhealthy: frozenset[int], separated: bool) -> None:
+    def __init__(
+        self, size: Amount, number: int, chips: Iterable[int], unhealthy: frozenset[int], separated: bool
+    ) -> None:
         self.size = size
+        self._number = number
         self.chips = set(chips)
         self.separated = separated
         self.pods: dict[str, Held] = {}
         self._unhealthy = unhealthy
 
     def clone(self) -> NpuChips:
-        other = NpuChips(self.size, self.chips, self._unhealthy, self.separated)
+        other = NpuChips(self.size, self._number, self.chips, self._unhealthy, self.separated)
         other.pods = dict(self.pods)
         return other
 
     def state(self) -> tuple[object, ...]:
-        return (self.size, self.separated, frozenset(self._in_creation()), tuple(sorted(self.free().items())))
+        return (self.size, self.separated, self._in_creation(), tuple(sorted(self.free().items())))
 
     def free(self) -> dict[int, Free]:
         """The free part of each chip."""
@@ -174,9 +177,9 @@ class NpuChips:
             len(groups),
         )
 
-    def _in_creation(self) -> Counter[str]:
+    def _in_creation(self) -> frozenset[str]:
         """The templates of the vNPUs that the device plugin has not created yet; "" for whole chips."""
-        return Counter(held.template for held in self.pods.values() if not held.created)
+        return frozenset(held.template for held in self.pods.values() if not held.created)
 
     # ---- checking ---------------------------------------------------------------------------------------
 
@@ -197,7 +200,7 @@ class NpuChips:
         held = self._part(demand) if demand.cores % self.size.cores else self._whole(demand)
         if held is None:
             return _TOO_FEW, None
-        return (_OTHER_TEMPLATE, None) if self._in_creation().keys() - {held.template} else (0, held)
+        return (_OTHER_TEMPLATE, None) if self._in_creation() - {held.template} else (0, held)
 
     def _whole(self, demand: Demand) -> Held | None:
         whole = sorted(chip for chip, free in self.free().items() if free.whole)
@@ -227,10 +230,17 @@ class NpuChips:
         if task.key in self.pods:
             return
         held = read_held(task.annotations)
-        chips = tuple(chip for chip in held.chips if chip not in self._unhealthy)
+        chips = tuple(chip for chip in held.chips if self._has(chip))
         if chips:
-            self.chips.update(chips)
             self.pods[task.key] = held._replace(chips=chips)
+
+    def _has(self, chip: int) -> bool:
+        """Whether a chip of a pod is on the node: it is reported, or one of those that are not."""
+        if chip not in self.chips and chip not in self._unhealthy:
+            if len(self.chips | self._unhealthy) >= self._number:
+                return False
+            self.chips.add(chip)
+        return chip in self.chips
 
     def uncount(self, task: Task) -> None:
         self.pods.pop(task.key, None)
