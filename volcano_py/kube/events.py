@@ -19,7 +19,7 @@ from typing import Any
 
 from volcano_py.api.resource_types import EVENT
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import ApiError, KubeError, NotFound
+from volcano_py.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
 from volcano_py.kube.ratelimit import TokenBucket
 
 log = logging.getLogger(__name__)
@@ -115,6 +115,13 @@ class Correlator:
         stamp = datetime.fromtimestamp(time.time() if now is None else now, UTC)
         return self._write(ref, key, type, reason, text, stamp)
 
+    def undo(self, write: EventWrite) -> None:
+        """The write has failed, or its response was lost: the next write of this event is the same one."""
+        for stored in self._stored.values():
+            if stored.name == write.name:
+                stored.count -= 1
+                return
+
     def forget(self, write: EventWrite) -> None:
         """The stored event was deleted (events live an hour): create a new one next time."""
         for key, stored in self._stored.items():
@@ -155,7 +162,7 @@ class Correlator:
 
 
 async def send(client: Client, correlator: Correlator, write: EventWrite) -> None:
-    """Execute one write. Raises KubeError."""
+    """Execute one write. Raises KubeError; after `undo` the same event may be sent again, and is counted once."""
     if write.patch is not None:
         try:
             await client.patch(EVENT, write.name, write.patch, write.namespace, "merge")
@@ -163,7 +170,10 @@ async def send(client: Client, correlator: Correlator, write: EventWrite) -> Non
         except NotFound:
             correlator.forget(write)
             write.create["count"] = 1
-    await client.create(EVENT, write.create, write.namespace)
+    try:
+        await client.create(EVENT, write.create, write.namespace)
+    except AlreadyExists:
+        log.debug("event %s/%s exists: the response to its creation was lost", write.namespace, write.name)
 
 
 class EventRecorder:

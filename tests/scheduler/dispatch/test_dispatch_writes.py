@@ -196,6 +196,30 @@ async def test_an_event_has_the_kind_of_its_object(api, writer):
     assert made["source"]["component"] == "volcano"
 
 
+@pytest.mark.parametrize("applied", [True, False])
+async def test_an_event_whose_response_was_lost_is_counted_once(api, writer, applied):
+    """The server may have stored it or not; the next one is counted on it."""
+    event = Event("Pod", "default", "a", "uid-a", "Warning", "Quarantined", "it cannot be decoded")
+
+    async def lost(request: web.Request) -> web.Response:
+        if applied:
+            api.put("events", api.bodies[-1][1])
+        return status(503, "ServiceUnavailable", "the connection to the storage was lost")
+
+    def events() -> list[int]:
+        return [o["count"] for (p, _, _), o in api.objects.items() if p == "events"]
+
+    api.fault("POST /api/v1/namespaces/default/events", lost)
+    assert await writer.write(event) is not None
+    assert events() == [1] * applied
+    assert await writer.write(event) is None
+    assert events() == [1]
+    api.fault("PATCH /api/v1/namespaces/default/events", status(503, "ServiceUnavailable", "again"))
+    for expected in (1, 2, 3):
+        assert (await writer.write(event) is None) is (expected > 1)
+        assert events() == [expected]
+
+
 async def test_the_event_of_an_eviction_contains_the_evictor(api, writer):
     first, *_ = follow_ups(Evict("default", "a", "uid-a", "default/g", "reclaim", "other/starving"))
     assert await writer.write(first) is None

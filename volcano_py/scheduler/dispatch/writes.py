@@ -231,7 +231,12 @@ class Writer:
                     "namespace": namespace,
                     "name": name,
                 }
-            await send(self._client, self._correlator, write)
+            try:
+                await send(self._client, self._correlator, write)
+            except KubeError:
+                # The dispatcher or the decider sends it again, and the server may have stored it.
+                self._correlator.undo(write)
+                raise
 
     async def _pod(self, namespace: str, name: str) -> PodAnswer | None:
         try:
