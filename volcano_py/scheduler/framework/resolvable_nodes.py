@@ -6,7 +6,7 @@ The tasks of a gang ask for the same nodes one after another, and each of them c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class _Known(NamedTuple):
     """The nodes of one class, up to a position in the log of changed columns."""
 
     position: int
-    filters: object
+    filters: Any
     """The session's filters at that time; they are replaced if one of them raises."""
     applied: list[tuple[str, Filter]]
     """(plugin, filter) of those that apply to the class."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import field
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
@@ -16,12 +13,13 @@ from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.victims import Basis
-from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.plugins.gang_arguments import GangArguments
 
 _READY = "tasks in gang are ready to be scheduled"
 
@@ -30,7 +28,7 @@ _READY = "tasks in gang are ready to be scheduled"
 class PartialGangs:
     """Gangs that run below their minimum: job → since when, in seconds since the epoch."""
 
-    since: dict[str, float] = dataclass_field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
 
 
 class Gang(Plugin):
@@ -38,12 +36,8 @@ class Gang(Plugin):
 
     name = "gang"
 
-    class Arguments(PluginArguments):
-        release_after: str = field(default="5m", name="releaseAfter")
-        """How long a gang that has lost members keeps its capacity while its other members are pending (deviation
-        heal-gangs): a duration; 0: no limit."""
-
-    arguments: Arguments
+    Arguments = GangArguments
+    arguments: GangArguments
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)

@@ -8,7 +8,7 @@ nodes that changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class _Known(NamedTuple):
     position: int
     constants: list[float]
     """The part of the DOMAIN scores if it is the same for all nodes."""
-    rules: object
+    rules: Any
     scores: Floats
 
 
