@@ -14,7 +14,7 @@ from volcano_py.api.kinds import NUMATOPOLOGY
 from volcano_py.api.resource_types import POD
 from volcano_py.kube import Client
 from volcano_py.kube.errors import NotFound
-from volcano_py.sandbox import numa
+from volcano_py.sandbox import npu, numa
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.shapes import manifest, parse
 
@@ -56,6 +56,21 @@ def test_cpus_are_on_as_few_numa_nodes_as_the_policy_requires() -> None:
     assert given_to("restricted", "5", "2") == ["0,4-7", "1-2"]
     assert given_to("restricted", "3", "3", "2") == ["0-2", "4-6", "Resources"]
     assert given_to("best-effort", "3", "3", "2", "500m") == ["0-2", "4-6", "3,7", "shared"]
+
+
+def test_annotations_that_users_have_broken_are_as_absent() -> None:
+    node = manifest("n", parse("numa=2:2"))
+    annotations = node["metadata"]["annotations"]
+    for broken in ("{", "[1]", '{"p": {"c": 7}}', '{"p": {"c": "x,9-x,0-99999999"}}', "[" * 100_000):
+        annotations[numa.STATE] = broken
+        assert not numa.assign(guaranteed("p", "1"), node, []) and numa.assigned(node) == {"p": {"c0": "0"}}
+    annotations[numa.LAYOUT] = "2:many"
+    assert numa.layout_of(node) is None and not numa.assign(guaranteed("q", "1"), node, [])
+    chips = manifest("n", parse("vnpu=2:310P"))
+    assert npu.chips_of(chips) == [0, 1]
+    for broken in ("{", "[1]", '{"Ascend310P-x": {}}', "[" * 100_000):
+        chips["metadata"]["annotations"]["baseDeviceInfos"] = broken
+        assert npu.chips_of(chips) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5))))

@@ -55,8 +55,18 @@ def chips_of(node: Object) -> list[int]:
     """The chips of a node; empty: it has none."""
     if (node["metadata"].get("labels") or {}).get("accelerator") != LABELS["accelerator"]:
         return []
-    infos = (node["metadata"].get("annotations") or {}).get("baseDeviceInfos") or "{}"
-    return [int(name.rpartition("-")[2]) for name in json.loads(infos)]
+    infos = read_map((node["metadata"].get("annotations") or {}).get("baseDeviceInfos"))
+    numbers = [name.rpartition("-")[2] for name in infos]
+    return [int(number) for number in numbers if number.isdecimal()]
+
+
+def read_map(text: str | None) -> Object:
+    """The JSON object in an annotation, which users can change; empty if it is none."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def unhealthy(node: Object) -> list[int]:

@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from volcano_py.sandbox.apiserver.apimachinery import quantity
 
 Object = dict[str, Any]
@@ -52,9 +54,11 @@ def parse(text: str) -> Layout:
 
 
 def layout_of(node: Object) -> Layout | None:
-    """The layout of a node; None: it announces none."""
-    text = (node["metadata"].get("annotations") or {}).get(LAYOUT)
-    return parse(text) if text else None
+    """The layout of a node; None: it announces none, or an invalid one."""
+    try:
+        return parse((node["metadata"].get("annotations") or {}).get(LAYOUT) or "")
+    except ValueError:
+        return None
 
 
 def whole_cpus(pod: Object) -> dict[str, int]:
@@ -70,9 +74,12 @@ def whole_cpus(pod: Object) -> dict[str, int]:
 
 
 def assigned(node: Object) -> dict[str, dict[str, str]]:
-    """By pod UID and container, the CPUs that the kubelet has assigned."""
+    """By pod UID and container, the CPUs that the kubelet has assigned; empty if the annotation is invalid."""
     text = (node["metadata"].get("annotations") or {}).get(STATE)
-    return dict(json.loads(text)) if text else {}
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, dict[str, str]])
+    except (msgspec.DecodeError, RecursionError):
+        return {}
 
 
 def assign(pod: Object, node: Object, others: Iterable[Object]) -> str:
@@ -131,7 +138,8 @@ def cpuset(cpus: Iterable[int]) -> str:
 
 
 def members(text: str) -> Iterable[int]:
-    """The CPUs in such a text."""
-    for part in filter(None, text.split(",")):
+    """The CPUs in such a text; parts that are none are left out."""
+    for part in text.split(","):
         first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        if first.isdecimal() and (last or first).isdecimal() and int(last or first) < _MOST:
+            yield from range(int(first), int(last or first) + 1)
