@@ -140,16 +140,18 @@ class NumaAware(Plugin):
             obj = self._session.cluster.others.get("Numatopology", {}).get(name)
             self._reports[name] = {} if obj is None else _allocations(obj)
         handed_out = self._session.cluster.keep(HandedOut).on.get(name, {})
-        return self._reports[name].get(task.key) or handed_out.get((task.key, task.uid), _EMPTY)
+        reported = self._reports[name]
+        return reported.get(task.uid) or reported.get(task.key) or handed_out.get((task.key, task.uid), _EMPTY)
 
 
 def _allocations(obj: Numatopology) -> dict[str, Cpus]:
-    """The CPUs of each pod, by the pod's key."""
+    """The CPUs of each pod, by the pod's UID or, if the report has none, by its key. Volcano's exporter reads the state
+    of the kubelet's CPU manager, which has only UIDs."""
     found: dict[str, Cpus] = {}
     for pod in obj.spec.pod_allocations or ():
+        key = pod.uid or f"{pod.namespace}/{pod.name}"
         for container in pod.container_allocations or ():
             cpus = parse_cpus((container.allocations or {}).get("cpu", "")) or _EMPTY
-            key = f"{pod.namespace}/{pod.name}"
             found[key] = found.get(key, _EMPTY) | cpus
     return found
 
