@@ -10,13 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import waiting
+from volcano_py.api.codec import from_manifest
 from volcano_py.api.kinds import NUMATOPOLOGY
+from volcano_py.api.nodeinfo import Numatopology
 from volcano_py.api.resource_types import POD
 from volcano_py.kube import Client
 from volcano_py.kube.errors import NotFound
 from volcano_py.sandbox import npu, numa
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.sandbox.controllers.resource.numa_exporter import topology
 from volcano_py.sandbox.shapes import manifest, parse
+from volcano_py.scheduler.plugins.numaaware.cpu_topology import read_numa
+from volcano_py.scheduler.plugins.numaaware.plugin import Demand, _assign
 
 
 def guaranteed(name: str, *cpus: str) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def guaranteed(name: str, *cpus: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("text", ["numa=2", "numa=2:x", "numa=2:2:nearest", "numa=0:4", "numa=1000:1000"])
+@pytest.mark.parametrize("text", ["numa=2", "numa=2:x", "numa=2:2:nearest", "numa=0:4", "numa=1000:1000", "numa=9:1"])
 def test_a_bad_shape_states_the_form(text: str) -> None:
     with pytest.raises(ValueError, match=r"write numa=|from 1 to 1024"):
         parse(text)
@@ -53,9 +58,38 @@ def given_to(policy: str, *requests: str) -> list[str]:
 def test_cpus_are_on_as_few_numa_nodes_as_the_policy_requires() -> None:
     assert given_to("single-numa-node", "3", "2", "1", "2", "1") == ["0-2", "4-5", "3", "6-7", "Resources"]
     assert given_to("single-numa-node", "5") == ["Resources"]
-    assert given_to("restricted", "5", "2") == ["0,4-7", "1-2"]
+    assert given_to("single-numa-node", "1", "2", "2", "3") == ["0", "1-2", "4-5", "Resources"]
+    assert given_to("restricted", "5", "2") == ["0-4", "5-6"]
+    assert given_to("restricted", "1", "5") == ["0", "1,4-7"], "whole NUMA nodes first"
     assert given_to("restricted", "3", "3", "2") == ["0-2", "4-6", "Resources"]
     assert given_to("best-effort", "3", "3", "2", "500m") == ["0-2", "4-6", "3,7", "shared"]
+
+
+@given(
+    st.sampled_from(numa.POLICIES[1:]),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 7))),
+)
+def test_the_scheduler_chooses_the_same_cpus(policy: str, nodes: int, cpus: int, steps: list[tuple[int, int]]) -> None:
+    node = manifest("n", parse(f"numa={nodes}:{cpus}:{policy}"))
+    layout = numa.layout_of(node)
+    assert layout is not None
+    alive: dict[str, dict[str, Any]] = {}
+    for index, number in steps:
+        name = f"p{index}"
+        if name in alive:
+            del alive[name]
+            continue
+        spec = topology(layout, numa.assigned(node), alive)
+        published = read_numa(from_manifest(Numatopology, {"metadata": {"name": "n"}, "spec": spec}), True)
+        code, chosen = _assign(Demand(policy, (number,)), published, published.available or frozenset())
+        pod = guaranteed(name, str(number))
+        problem = numa.assign(pod, node, alive.values())
+        assert bool(problem) is bool(code or len(chosen) < number), (code, chosen, problem)
+        if not problem:
+            alive[name] = pod
+            assert chosen == frozenset(numa.members(numa.assigned(node)[name]["c0"]))
 
 
 def test_annotations_that_users_have_broken_are_as_absent() -> None:

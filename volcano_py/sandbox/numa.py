@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,8 +24,8 @@ Cpus = frozenset[int]
 LAYOUT, STATE = "sandbox/numa", "sandbox/assigned-cpus"
 """Annotations of a node: its NUMA nodes, and the CPUs of its pods."""
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
-_MOST = 1024
-"""The largest number of CPUs of a node."""
+_MOST, _MOST_NODES = 1024, 8
+"""The largest numbers of CPUs and of NUMA nodes of a node."""
 REJECTED = "TopologyAffinityError"
 """The reason of a pod whose CPUs the policy does not allow."""
 
@@ -48,8 +49,8 @@ def parse(text: str) -> Layout:
     if not 2 <= len(parts) <= 3 or policy not in POLICIES or not all(p.isdecimal() for p in parts[:2]):
         raise ValueError(f"write numa=<NUMA nodes>:<CPUs of each>[:{'|'.join(POLICIES)}], e.g. numa=2:8")
     layout = Layout(int(parts[0]), int(parts[1]), policy)
-    if not 0 < layout.nodes * layout.cpus <= _MOST:
-        raise ValueError(f"a node has from 1 to {_MOST} CPUs")
+    if not 0 < layout.nodes * layout.cpus <= _MOST or layout.nodes > _MOST_NODES:
+        raise ValueError(f"a node has from 1 to {_MOST} CPUs, and at most {_MOST_NODES} NUMA nodes")
     return layout
 
 
@@ -103,17 +104,18 @@ def assign(pod: Object, node: Object, others: Iterable[Object]) -> str:
 
 
 def _choose(layout: Layout, free: Cpus, number: int) -> Cpus | None:
-    """CPUs of as few NUMA nodes as possible, where they leave the least; None: the policy rejects them."""
-    near = sorted((len(free & layout.on(n)), n) for n in range(layout.nodes))
-    for count, n in near:
-        if count >= number:
-            return frozenset(sorted(free & layout.on(n))[:number])
-    if len(free) < number or layout.policy == "single-numa-node":
-        return None
-    in_order = [cpu for _, n in reversed(near) for cpu in sorted(free & layout.on(n))]
-    chosen = frozenset(in_order[:number])
-    spread = len({cpu // layout.cpus for cpu in chosen})
-    return None if layout.policy == "restricted" and spread > math.ceil(number / layout.cpus) else chosen
+    """CPUs of the fewest NUMA nodes that have enough, the first of these; None: the policy rejects them. The kubelet
+    chooses like this, and so does the scheduler's plugin numa-aware."""
+    most = 1 if layout.policy == "single-numa-node" else layout.nodes
+    if layout.policy == "restricted":
+        most = math.ceil(number / layout.cpus)
+    for count in range(1, most + 1):
+        for nodes in combinations(range(layout.nodes), count):
+            near = [free & layout.on(n) for n in nodes]
+            if sum(map(len, near)) >= number:
+                whole_first = sorted(near, key=lambda cpus: len(cpus) < layout.cpus)
+                return frozenset([cpu for cpus in whole_first for cpu in sorted(cpus)][:number])
+    return None
 
 
 def all_cpus(layout: Layout) -> Cpus:
