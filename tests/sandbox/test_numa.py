@@ -13,7 +13,7 @@ from tests import waiting
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.kinds import NUMATOPOLOGY
 from volcano_py.api.nodeinfo import Numatopology
-from volcano_py.api.resource_types import POD
+from volcano_py.api.resource_types import NODE, POD
 from volcano_py.kube import Client
 from volcano_py.kube.errors import NotFound
 from volcano_py.sandbox import npu, numa
@@ -168,3 +168,9 @@ async def test_a_topology_is_published_and_a_pod_that_does_not_fit_fails(tmp_pat
         await create("d", "2")
         await create("e", "1")
         await waiting.until(lambda: is_rejected("e"), "a pod without CPUs runs")
+        await client.delete(NODE, "node-0")
+
+        async def is_gone() -> bool:
+            return not await topology()
+
+        await waiting.until(is_gone, "the Numatopology of a deleted node is left")

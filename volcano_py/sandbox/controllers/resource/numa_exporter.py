@@ -52,7 +52,8 @@ def controller(api: Api) -> Controller:
         spec = topology(layout, numa.assigned(node), alive(name))
         current = client.get(TOPOLOGIES, name)
         if current is None:
-            meta = {"name": name}
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+            meta = {"name": name, "ownerReferences": [owner]}
             body = {"apiVersion": "nodeinfo.volcano.sh/v1alpha1", "kind": "Numatopology", "metadata": meta}
             await client.create(TOPOLOGIES, {**body, "spec": spec})
         elif current.get("spec") != spec:
