@@ -1,4 +1,4 @@
-"""How hypothesis draws its examples.
+"""How hypothesis draws its examples, and that Ctrl-C reaches the programs that tests start.
 
 By default the same ones in every run, so that a change is judged by what it changed. `HYPOTHESIS_PROFILE=explore` draws
 new ones (`make explore`); what that finds is replayed for ever by an `@example` or a file beside its test.
@@ -7,6 +7,7 @@ new ones (`make explore`); what that finds is replayed for ever by an `@example`
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +16,7 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("untimed"), derandomize=True, database=None)
 settings.register_profile("explore", settings.get_profile("untimed"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+# A shell starts `make test &` with SIGINT ignored, and so would be all programs, which then never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
