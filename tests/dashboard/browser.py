@@ -56,15 +56,23 @@ class Browser:
         """The first element that matches a CSS selector."""
         return self.driver.find_element("css selector", selector)
 
+    def pressable(self, words: str) -> Any:
+        """The first button or link with these words."""
+        path = f"//*[self::a or self::button][contains(normalize-space(.), '{words}')]"
+        return self.driver.find_element("xpath", path)
+
+    def top(self, words: str) -> float:
+        """Where the button or link with these words starts, in pixels from the top of the window."""
+        return float(self.run("return arguments[0].getBoundingClientRect().top", self.pressable(words)))
+
     def click(self, words: str) -> None:
         """Click the button or link with these words."""
-        path = f"//*[self::a or self::button][contains(normalize-space(.), '{words}')]"
 
         def clicked() -> bool:
             from selenium.common.exceptions import WebDriverException
 
             try:
-                self.driver.find_element("xpath", path).click()
+                self.pressable(words).click()
             except WebDriverException:  # not there yet, drawn again meanwhile, or behind a dialog that closes
                 return False
             return True

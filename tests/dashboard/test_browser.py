@@ -50,8 +50,13 @@ async def test_queues_reasons_and_the_heat_map_are_shown_live(tmp_path: Path, ch
 
         def reasons() -> None:
             chromium.click("segment")
-            chromium.shows("Why it waits", "Queue vision does not admit the job")
-            chromium.click("What would unblock it?")
+            chromium.shows("Why it waits", "Queue vision does not admit the job", "Suspend Job")
+            below = "What would unblock it?"
+            at = chromium.top(below)
+            chromium.run("document.querySelector('.actions button').style.display = 'none'")
+            assert chromium.top(below) == at, "a button that appears late moves the next one under the pointer"
+            chromium.run("document.querySelector('.actions button').style.display = ''")
+            chromium.click(below)
             chromium.shows("Each of these would let it start")
 
         def heat() -> None:
