@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import signal
@@ -156,35 +157,48 @@ async def test_unused_revisions_are_compacted(tmp_path: Path, monkeypatch: pytes
 async def test_the_log_is_reset_while_others_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
 ) -> None:
+    """Every checkpoint of a log that is too large pauses the writes before another commit begins, and the next commit
+    starts a new log."""
     monkeypatch.setattr(durable, "CHECKPOINT_BYTES", 100_000)
     monkeypatch.setattr(durable, "LOG_LIMIT", 0)
     monkeypatch.setattr(database, "CHECKED_LOG", 100_000)
-    pauses, largest = 0, 0
-    caught_up = durable.Durable._caught_up
+    steps: list[str] = []
+    sizes: list[int] = []
 
-    def counted(kept: durable.Durable, future: asyncio.Future[None]) -> None:
-        nonlocal pauses
-        pauses += 1
-        caught_up(kept, future)
+    def recorded(name: str) -> None:
+        method = getattr(durable.Durable, name)
 
-    monkeypatch.setattr(durable.Durable, "_caught_up", counted)
+        def step(kept: durable.Durable, argument: Any = None) -> None:
+            steps.append(name)
+            if name == "_write" and steps[-3:-1] == ["_caught_up", "_write"]:
+                sizes.append(kept.database.log_bytes())  # one commit after the pause
+            method(kept, *([] if argument is None else [argument]))
+
+        monkeypatch.setattr(durable.Durable, name, step)
+
+    for name in ("_write", "_checkpointed", "_pause", "_caught_up"):
+        recorded(name)
     # as on a busy disk: with fsync, a commit is running when a checkpoint ends
     commit, checkpoint = Database.commit, Database.checkpoint
     monkeypatch.setattr(Database, "commit", lambda database: (time.sleep(0.02 * fsync), commit(database)))
     monkeypatch.setattr(Database, "checkpoint", lambda database: (checkpoint(database), time.sleep(0.03)))
+    created = 0
     async with kept(tmp_path, hollow=False, fsync=fsync) as sandbox, http(sandbox) as api:
-        assert sandbox.durable is not None
 
         async def lane(lane: int) -> None:
-            nonlocal largest
-            for number in range(60):
+            nonlocal created
+            number = 0
+            while len(sizes) < 5:
                 await api.ok("POST", CONFIGMAPS, configmap(f"c-{lane}-{number}", text="x" * 5000))
-                largest = max(largest, sandbox.durable.database.log_bytes())  # type: ignore[union-attr]
+                number, created = number + 1, created + 1
 
-        await asyncio.gather(*(lane(number) for number in range(8)))
-    assert pauses > (10 if fsync else 3) and largest < 2_000_000  # of more than 3 MB that were written
+        async with waiting.limit("the log is not reset five times"):
+            await asyncio.gather(*(lane(number) for number in range(8)))
+    after = {following for step, following in itertools.pairwise(steps) if step == "_checkpointed"}
+    assert after == {"_pause"}, steps
+    assert max(sizes) < 500_000  # a commit contains at most the write of each lane
     async with kept(tmp_path, hollow=False) as sandbox, http(sandbox) as api:
-        assert len((await api.ok("GET", CONFIGMAPS))["items"]) == 480
+        assert len((await api.ok("GET", CONFIGMAPS))["items"]) == created
 
 
 async def test_no_answer_before_the_write_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
