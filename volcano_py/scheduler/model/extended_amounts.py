@@ -70,7 +70,8 @@ class ExtendedAmounts:
             for device in pool.devices:
                 claims = self._claims(device, device_class)
                 if claims:
-                    for node in self._nodes_of(device):
+                    self._reads_labels |= device.node is None and not device.everywhere
+                    for node in nodes_of(device, self._nodes):
                         here = self._of.setdefault(node, {})
                         here[resource] = here.get(resource, 0.0) + 1000.0 * claims
 
@@ -94,11 +95,12 @@ class ExtendedAmounts:
         capacity = {name: quantity.parse(c.value) for name, c in (spec.capacity or {}).items()}
         return min((int(capacity[name] // amount) for name, amount in consumed.items() if amount), default=_UNLIMITED)
 
-    def _nodes_of(self, device: Device) -> list[str]:
-        if device.node is not None:
-            return [device.node]
-        if device.everywhere:
-            return self._nodes.names
-        self._reads_labels = True
-        terms = (device.selector.node_selector_terms if device.selector is not None else None) or ()
-        return [node.metadata.name for node in self._nodes.objects if any(term_matches(t, node) for t in terms)]
+
+def nodes_of(device: Device, nodes: NodeTable) -> list[str]:
+    """The nodes whose pods can use a device."""
+    if device.node is not None:
+        return [device.node]
+    if device.everywhere:
+        return nodes.names
+    terms = (device.selector.node_selector_terms if device.selector is not None else None) or ()
+    return [node.metadata.name for node in nodes.objects if any(term_matches(t, node) for t in terms)]

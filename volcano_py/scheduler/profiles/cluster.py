@@ -17,6 +17,7 @@ from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.profiles.columns import Columns
+from volcano_py.scheduler.profiles.extended_use import ExtendedUse
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
@@ -40,6 +41,7 @@ class Cluster:
         self.groups: dict[str, PodGroup] = {}
         self.members: dict[str, dict[str, PodInfo]] = {}
         """Pod group (which may not exist) to the pods that name it."""
+        self.extended = ExtendedUse(self.model)
         self._owns_model = model is None
         self._nodes: dict[str, NodeInfo] = {}
         self._columns: Columns | None = None
@@ -65,6 +67,7 @@ class Cluster:
             columns = self._columns = Columns(_zones_in_turn(nodes.values()), self.model)
         elif columns.generation != self.model.nodes.generation:
             columns.renew()
+        self.extended.touch(columns)
         return columns
 
     def nodes_with_affinity(self) -> Collection[NodeInfo]:

@@ -108,7 +108,7 @@ REGISTRY: Registry = {
     ),
     "NodeResourcesBalancedAllocation": Registration(
         balanced.NodeResourcesBalancedAllocation,
-        lambda a, h: balanced.NodeResourcesBalancedAllocation(a),
+        lambda a, h: balanced.NodeResourcesBalancedAllocation(a, h.cluster),
         balanced.Arguments,
         1,
     ),

@@ -12,6 +12,7 @@ from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.noderules.allocation import even
 from volcano_py.scheduler.noderules.score_line import toward_zero
+from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
@@ -35,17 +36,24 @@ class NodeResourcesBalancedAllocation(Score):
     name = "NodeResourcesBalancedAllocation"
     scope = LOCAL
 
-    def __init__(self, args: Arguments) -> None:
+    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+        self._extended = cluster.extended
         self._resources = [r.name for r in args.resources] or [CPU, MEMORY]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         return SUCCESS if any(pod.requests.get(r) for r in self._resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        counted = [r for r in self._resources if node.allocatable.get(r, 0) and (r in FIRST or pod.requests.get(r))]
-        used = [node.requested.get(r, 0) for r in counted]
-        own = [pod.requests.get(r, 0) for r in counted]
-        capacity = [node.allocatable[r] for r in counted]
+        capacity: list[int] = []
+        used: list[int] = []
+        own: list[int] = []
+        for r in self._resources:
+            if r in FIRST or pod.requests.get(r):
+                has, uses = self._extended.capacity_and_use(node, r)
+                if has:
+                    capacity.append(has)
+                    used.append(uses)
+                    own.append(pod.requests.get(r, 0))
         before = _evenness(used, capacity)
         after = _evenness([u + o for u, o in zip(used, own, strict=True)], capacity)
         return _HALF + toward_zero(_HALF + after - before, 2)

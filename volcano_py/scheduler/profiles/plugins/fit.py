@@ -45,7 +45,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
     scope = LOCAL
 
     def __init__(self, args: Arguments, cluster: Cluster) -> None:
-        self._extended = cluster.model.claims.resource_claims.extended
+        self._extended = cluster.extended
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
@@ -63,7 +63,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             if self._is_ignored(name):
                 continue
             capacity = node.allocatable.get(name, 0)
-            if not capacity and name in self._extended.classes:
+            if not capacity and self._extended.provides(name):
                 continue  # devices of the node can provide it, see DynamicResources
             if wanted > capacity - node.requested.get(name, 0):
                 reasons.append(f"Insufficient {name}")
@@ -77,25 +77,23 @@ class NodeResourcesFit(PreFilter, Filter, Score):
         for name, wanted in pod.requests.items():
             if not self._is_ignored(name):
                 fits = wanted <= nodes.allocatable(name) - nodes.requested(name)
-                ok &= fits | (nodes.allocatable(name) == 0) if name in self._extended.classes else fits
+                ok &= fits | (nodes.allocatable(name) == 0) if self._extended.provides(name) else fits
         return ok
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         uses: list[tuple[int, int, int]] = []
         for r in self._weights:
-            capacity = node.allocatable.get(r.name, 0)
+            own = pod.requests.get(r.name, 0)
+            if not own and r.name not in FIRST:
+                continue
+            capacity, used = self._extended.capacity_and_use(node, r.name)
             if not capacity:
                 continue
             if r.name == CPU:
-                used = node.non_zero_cpu + pod.non_zero[0]
+                used, own = node.non_zero_cpu, pod.non_zero[0]
             elif r.name == MEMORY:
-                used = node.non_zero_memory + pod.non_zero[1]
-            else:
-                own = pod.requests.get(r.name, 0)
-                if not own and r.name not in FIRST:
-                    continue
-                used = node.requested.get(r.name, 0) + own
-            uses.append((used, capacity, r.weight))
+                used, own = node.non_zero_memory, pod.non_zero[1]
+            uses.append((used + own, capacity, r.weight))
         match self._strategy.type:
             case "LeastAllocated":
                 return least(uses)
@@ -113,6 +111,8 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             elif r.name == MEMORY:
                 used = nodes.non_zero_memory + pod.non_zero[1]
             elif r.name in FIRST or pod.requests.get(r.name):
+                if self._extended.provides(r.name):
+                    return None
                 used = nodes.requested(r.name) + pod.requests.get(r.name, 0)
             else:
                 continue
@@ -141,7 +141,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
     def _class_helps(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> bool:
         """Whether a class provides a resource that the pod requests."""
         return new is not None and any(
-            self._extended.classes.get(name) == new.metadata.name for name in pod.requests if "/" in name
+            self._extended.class_of(name) == new.metadata.name for name in pod.requests if "/" in name
         )
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
