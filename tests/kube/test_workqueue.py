@@ -31,11 +31,11 @@ async def test_a_key_in_work_comes_again_only_when_it_is_done():
 async def test_of_several_delays_the_earliest_counts():
     queue = WorkQueue()
     begun = time.monotonic()
-    queue.add_after("a", 5)
+    queue.add_after("a", 5_000)
     queue.add_after("a", 0.05)
-    queue.add_after("a", 3)
+    queue.add_after("a", 3_000)
     assert await asyncio.wait_for(queue.get(), budget()) == "a"
-    assert 0.04 < time.monotonic() - begun < 3
+    assert time.monotonic() - begun > 0.04
 
 
 async def test_retries_wait_longer_and_longer_until_forgotten():

@@ -179,8 +179,9 @@ async def test_pending_work_gets_a_cycle_once_a_period(tmp_path, api):
         await asyncio.sleep(0.6)
         before, begun = live.scheduler.cycles, time.monotonic()
         await asyncio.sleep(1.0)
+        await live.until(lambda: live.scheduler.cycles > before)
         cycles, spent = live.scheduler.cycles - before, time.monotonic() - begun
-        assert 1 <= cycles <= spent / 0.2 + 2
+        assert cycles <= spent / 0.2 + 2
 
 
 async def test_a_burst_is_few_cycles(tmp_path, api):
