@@ -179,6 +179,12 @@ def metrics() -> str:
         "Every metric with its type and meaning. Names are Volcano's where it has the same; `scheduler_` are",
         "kube-scheduler's, which exist with `--config`; `volcano_py_shadow_` exist with `--shadow`.",
         "",
+        "Plugins report further gauges: `volcano_job_share` (drf); of each queue, from proportion or capacity,",
+        "`volcano_queue_share`, `volcano_queue_weight`, `volcano_queue_overused`, and `_milli_cpu`, `_memory_bytes`",
+        "and `_scalar_resources` of `volcano_queue_allocated`, `_request`, `_deserved`, `_capacity`, `_real_capacity`",
+        "and `_inqueue`. Filters and scores are evaluated together, once for a class of pods: Volcano's stages",
+        "Predicate and Scoring do not exist; `volcano_action_scheduling_latency_milliseconds` includes their time.",
+        "",
     ]
     scheduler = Metrics().registry
     PodMetrics(scheduler, dict)

@@ -1,6 +1,7 @@
 """The scheduler's metrics, under Volcano's names (prefix `volcano_`), and additions (`volcano_py_`).
 
-Times are milliseconds, as in Volcano; negative ones count as 0.
+Times are milliseconds, as in Volcano; negative ones count as 0. Filters and scores are evaluated together, in one pass
+over all nodes for a class of pods: the stages Predicate and Scoring do not exist, their time is part of the action.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from volcano_py.api.core import Pod
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.device_metrics import DeviceMetrics
 from volcano_py.scheduler.dispatch.messages import Result
@@ -71,6 +73,11 @@ class Metrics:
         self.job_last = self._gauge("e2e_job_scheduling_last_time", "Last placement, unix seconds", *labels)
         # Volcano counts this one without the suffix that the client library would add to a Counter.
         self.job_retries = self._gauge("job_retry_counts", "Cycles in which a job was not ready", "job_id")
+        self.preemptions = self._gauge("total_preemption_attempts", "Nodes on which preempt tried to free capacity")
+        self.victims = self._gauge("pod_preemption_victims", "Victims that the plugins permitted the last time")
+        self.unready_jobs = self._gauge("unschedule_job_count", "Jobs whose gang is not ready")
+        for name in ("namespace_share", "namespace_weight", "namespace_weighted_share"):
+            self._gauge(name, "Without series, as in Volcano: no plugin sets it", "namespace_name")
         self.attempts = self._counter("schedule_attempts_total", "Binds by result", "result")
         self.evictions = self._counter("eviction_transactions_total", "Committed statements with an eviction", "action")
         own: dict[str, Any] = {"namespace": "volcano_py", "registry": self.registry}
@@ -88,7 +95,9 @@ class Metrics:
             "operation_wait_milliseconds", "Time in the dispatcher's queue", ("op",),
             buckets=exponential(0.1, 60_000, 25), **own,
         )  # fmt: skip
-        self._families: dict[str, Gauge] = {}
+        self._families: dict[str, Gauge] = {
+            "unschedule_task_count": self._gauge("unschedule_task_count", "Pods that a gang lacks", "job_id")
+        }
         self._job_families: dict[tuple[str, str], set[str]] = {}
         """By namespace and name of a job: the families of its series that plugins report."""
         self._reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
@@ -118,6 +127,10 @@ class Metrics:
             elif (kind, name) == ("session", "open"):
                 self.open.observe(spent)
 
+    def watched(self, pod: Pod, now: float) -> None:
+        """A pod without a node was added."""
+        self._since(pod.metadata.creation_timestamp, "Watched", now)
+
     def emitted(self, operations: Sequence[Operation], model: Any, now: float) -> None:
         """A statement was committed."""
         evicting = next((op.reason for op in operations if isinstance(op, Evict)), None)
@@ -143,6 +156,14 @@ class Metrics:
         for fault in report.faults:
             self.faults.labels(fault.plugin, fault.point).inc()
         self.jobs_without_queue.set(len(report.session.jobs_without_queue))
+        work, unready = report.session.work, report.session.unready_jobs
+        self.preemptions.inc(work.preemption_attempts)
+        if work.last_victims is not None:
+            self.victims.set(work.last_victims)
+        if unready is not None:
+            self.unready_jobs.set(len(unready))
+            for name in unready:
+                self.job_retries.labels(name).inc()
         self._take_gauges(report.session.gauges)
         self._take_job_gauges(report.session.job_gauges)
 
@@ -153,8 +174,8 @@ class Metrics:
             for family in (self.job_duration, self.job_start, self.job_last):
                 _forget(family, *labels)
         _forget(self.job_retries, name)
-        for family_name in self._job_families.pop((namespace, name), ()):
-            _forget(self._families[family_name], namespace, name)
+        for of_plugin in self._job_families.pop((namespace, name), ()):
+            _forget(self._families[of_plugin], *_labels_of_job(of_plugin, namespace, name))
 
     # ---- the dispatcher ---------------------------------------------------------------------------------
 
@@ -168,6 +189,9 @@ class Metrics:
             if result.outcome == "done":
                 self.attempts.labels("scheduled").inc()
                 self.stage.labels("Bind").observe(result.took * 1000)
+                if op.steps:
+                    self.stage.labels("PreBind").observe(result.waited * 1000)
+                self._since_creation(op, model, "PreBound", now - result.took)
                 self._since_creation(op, model, "Bound", now)
             elif result.outcome == "failed":
                 self.attempts.labels("error").inc()
@@ -176,7 +200,10 @@ class Metrics:
 
     def _since_creation(self, op: Bind, model: Any, stage: str, now: float) -> None:
         task = model.tasks.get(f"{op.namespace}/{op.name}")
-        created = task.pod.metadata.creation_timestamp if task is not None else None
+        if task is not None:
+            self._since(task.pod.metadata.creation_timestamp, stage, now)
+
+    def _since(self, created: str | None, stage: str, now: float) -> None:
         if created:
             self.task.labels(stage).observe(max(0.0, (now - parse_time(created)) * 1000))
 
@@ -210,7 +237,7 @@ class Metrics:
             if family is None:
                 family = self._families[name] = self._gauge(name, f"Volcano's {name}", "job_ns", "job_id")
             job = labels["job_ns"], labels["job_id"]
-            family.labels(*job).set(value)
+            family.labels(*_labels_of_job(name, *job)).set(value)
             self._job_families.setdefault(job, set()).add(name)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, float, int], *labels: str) -> Histogram:
@@ -221,6 +248,11 @@ class Metrics:
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, namespace="volcano", registry=self.registry)
+
+
+def _labels_of_job(family: str, namespace: str, name: str) -> tuple[str, ...]:
+    """The labels of a job's series. Volcano's count of unready pods has only the job's name."""
+    return (name,) if family == "unschedule_task_count" else (namespace, name)
 
 
 def _forget(family: Gauge, *labels: str) -> None:

@@ -103,6 +103,7 @@ class Scheduler:
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
             gates,
+            on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks))

@@ -157,13 +157,20 @@ def preempt_for(
         chosen = best_candidate(session, task, ordered, permitted.includes, arguments.most_nodes)
         if chosen is None:
             return False
+        session.work.preemption_attempts += 1
         for victim in chosen.victims:
             statement.evict(victim, "preempt")
         return statement.pipeline(task, chosen.node, evicted=True) is None
 
+    def select(task: Task, candidates: list[Task]) -> list[Task]:
+        found = session.preemptable(task, candidates)
+        session.work.last_victims = len(found)
+        return found
+
     def victims(node: int) -> list[Task] | None:
+        session.work.preemption_attempts += 1
         candidates = permitted.on_node(session, node)
-        return sufficient_victims(session, task, node, candidates, session.preemptable)
+        return sufficient_victims(session, task, node, candidates, select)
 
     live = session.deviations.live_affinity_lists
     counted: dict[int, bool] = {}

@@ -65,6 +65,7 @@ class Cache:
     write_event(event)                     emits an Event about an invalid object; False: this replica may not write
     on_change()                            is called after each change of the model
     on_delete(kind, namespace, name, uid)  is called after each deletion of an object
+    on_new_pod(pod)                        is called after a pod without a node was added
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Cache:
         gates: Collection[str] = DEFAULT_GATES,
         request_grace: float = REQUEST_GRACE,
         first_pause: float = FIRST_PAUSE,
+        on_new_pod: Callable[[core.Pod], None] = lambda _: None,
     ) -> None:
         self.model = model
         self.quarantine = Quarantine(write_event)
@@ -93,6 +95,7 @@ class Cache:
         self._filters = filters
         self._on_change = on_change
         self._on_delete = on_delete
+        self._on_new_pod = on_new_pod
         self._gates = gates
         self.resync = Resync(self, request_grace)
         self._results = ResultHandler(self, self.resync, first_pause)
@@ -218,6 +221,8 @@ class Cache:
         def add(new: Any) -> None:
             if self._filters.accepts(kind, new):
                 self._follow(kind, None, new if self._upsert(kind, new) else None)
+                if kind == "Pod" and not new.spec.node_name:
+                    self._on_new_pod(new)
 
         def update(old: Any, new: Any) -> None:
             if self._filters.accepts(kind, new):

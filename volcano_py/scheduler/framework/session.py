@@ -55,12 +55,16 @@ class Shard(NamedTuple):
 class Work:
     """Work that was done, in counted units; a cycle with a budget ends when it is used up."""
 
-    __slots__ = ("budget", "jobs_tried", "tasks_tried")
+    __slots__ = ("budget", "jobs_tried", "last_victims", "preemption_attempts", "tasks_tried")
 
     def __init__(self, budget: int | None) -> None:
         self.budget = budget
         self.jobs_tried = 0
         self.tasks_tried = 0
+        self.preemption_attempts = 0
+        """Nodes on which preempt has tried to free capacity for a task."""
+        self.last_victims: int | None = None
+        """The number of victims that the plugins have permitted the last time; None: preempt has not called them."""
 
     @property
     def exhausted(self) -> bool:
@@ -116,6 +120,8 @@ class Session(TaskMoves):
         """Metrics that plugins report at close: name without prefix, labels, value."""
         self.job_gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics of jobs, labelled job_ns and job_id, new or changed; others stay while the job exists."""
+        self.unready_jobs: list[str] | None = None
+        """The names of the jobs whose gang is not ready at the close; None: no plugin reports them."""
         self.forgotten_nominations: set[str] = set()
         """Tasks whose nominated node has rejected them, by key."""
         self.queue_parents, self.queue_faults = cluster.hierarchy

@@ -106,9 +106,11 @@ class Gang(Plugin):
         if session.deviations.heal_gangs:
             self._release(session)
         now = format_time(session.now)
+        session.unready_jobs = []
         for job in session.jobs.touched():
             if not job.tasks:
                 continue
+            unready = 0
             if job.is_ready():
                 condition = PodGroupCondition(
                     type="Scheduled",
@@ -121,6 +123,7 @@ class Gang(Plugin):
                 continue
             else:
                 unready = job.min_available - _schedulable(session, job)
+                session.unready_jobs.append(job.name)
                 condition = PodGroupCondition(
                     type="Unschedulable",
                     status="True",
@@ -130,6 +133,8 @@ class Gang(Plugin):
                     message=f"{unready}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}",
                 )
             session.set_condition(job, condition)
+            labels = {"job_ns": job.namespace, "job_id": job.name}
+            session.job_gauges.append(("unschedule_task_count", labels, unready))
 
     def _release(self, session: Session) -> None:
         """Evict gangs that run below their minimum while their pending members found no capacity for too long."""

@@ -52,6 +52,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     placement = session.placement
     candidates = [v for v in session.on_node(node) if may_evict(v)]
     victims = session.preemptable(task, candidates) if candidates else []
+    session.work.last_victims = len(victims)
     if not session.fits_without(task, node, victims):
         return []
     queue = session.queues[session.jobs[task.job].queue]
