@@ -33,6 +33,7 @@ from volcano_py.scheduler.extensions import extended, profile_plugins
 from volcano_py.scheduler.framework.kernels import chosen, core_is_compiled, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
+from volcano_py.scheduler.log_level import LogLevel, serving_log_level
 from volcano_py.scheduler.loop import CycleLoop
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
@@ -178,13 +179,20 @@ class Scheduler:
     @contextlib.asynccontextmanager
     async def _endpoints(self) -> AsyncIterator[dict[str, int]]:
         o = self.options
-        async with serving(
-            metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
-            documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
-            healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
-            tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
-        ) as ports:
+        async with (
+            serving(
+                metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
+                documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
+                healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
+                tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
+            ) as ports,
+            serving_log_level(LogLevel(o.log_level, self._set_log_level)),
+        ):
             yield ports
+
+    def _set_log_level(self, level: str) -> None:
+        logging.getLogger().setLevel(level)
+        self.handle.set_log_level(level)
 
     # ---- from the cache to the dispatcher ----------------------------------------------------------------
 

@@ -97,6 +97,9 @@ spec:
           valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
         - name: HELM_RELEASE_NAME
           value: {{ $root.Release.Name }}
+        {{- with .env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         ports:
         {{- range $name, $number := .ports }}
         - name: {{ $name }}

@@ -110,6 +110,17 @@ async def test_a_failed_bind_is_reported_with_its_reason(tmp_path, api):
         assert condition["message"] == "failed to bind to node n1: not you"
 
 
+async def test_the_log_level_is_changed_while_it_runs(tmp_path, api, capfd):
+    binds = put_pods(api, 2)
+    async with Running(tmp_path, api, leader_elect=False) as d:
+        for bind, level in zip(binds, ("INFO", "DEBUG"), strict=True):
+            api.fault("POST ", lambda r: status(403, "Forbidden", "not you"))
+            d.handle.set_log_level(level)
+            d.handle.emit([bind])
+            await d.until(lambda bind=bind: d.outcome(bind) == ["failed"])
+            assert ("DEBUG dispatcher: Bind default/" in capfd.readouterr().err) == (level == "DEBUG")
+
+
 async def test_writes_continue_after_an_outage_and_nothing_is_bound_twice(tmp_path, api):
     binds = put_pods(api, 50)
     async with Running(tmp_path, api, leader_elect=False) as d:

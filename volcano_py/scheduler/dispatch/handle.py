@@ -19,6 +19,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.clock import boottime
 from volcano_py.kube.supervise import run_all
@@ -30,6 +32,7 @@ from volcano_py.scheduler.dispatch.messages import (
     Result,
     Results,
     Revoke,
+    SetLogLevel,
     Settings,
     Start,
     Stop,
@@ -130,6 +133,12 @@ class DispatcherHandle:
         """Withdraw operations that wait for a deleted object."""
         if self._pipe is not None and self._unanswered:
             self._pipe.send(what)
+
+    def set_log_level(self, level: str) -> None:
+        """Change the dispatcher's log level; one that is started later has it, too."""
+        self._settings = replace(self._settings, log_level=level)
+        if self._pipe is not None:
+            self._pipe.send(SetLogLevel(level))
 
     def beat(self) -> None:
         """Send a heartbeat; `run` does it while the event loop runs."""

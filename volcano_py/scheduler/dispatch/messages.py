@@ -82,11 +82,17 @@ class Heartbeat(Struct, tag="heartbeat"):
     problem: str = ""
 
 
+class SetLogLevel(Struct, tag="set-log-level"):
+    """Log from now on with this level of the module logging."""
+
+    level: str
+
+
 class Stop(Struct, tag="stop"):
     """Complete writes in flight, release the Lease, and exit."""
 
 
-FromDecider = Start | Plan | Revoke | Heartbeat | Stop
+FromDecider = Start | Plan | Revoke | Heartbeat | SetLogLevel | Stop
 
 # From the dispatcher
 

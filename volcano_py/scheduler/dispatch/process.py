@@ -30,6 +30,7 @@ from volcano_py.scheduler.dispatch.messages import (
     Plan,
     Results,
     Revoke,
+    SetLogLevel,
     Settings,
     Start,
     Stop,
@@ -172,6 +173,9 @@ class Process:
             case Start():
                 if not self._started.done():
                     self._started.set_result(message)
+                return
+            case SetLogLevel():
+                logging.getLogger().setLevel(message.level)
                 return
             case Stop():
                 self._finish(0)

@@ -1,0 +1,129 @@
+"""The log level of a running scheduler: a Unix socket with /setlevel and /getlevel. Volcano: the klog socket.
+
+    curl --unix-socket /tmp/klog-socks/klog-klog.sock 'http://localhost/setlevel?level=4&duration=60s'
+
+Served if the environment variable DEBUG_SOCKET_DIR is set, as in Volcano's manifests. Without it Volcano uses a folder
+that any user of the machine can create first. Levels are klog's: 4 and more is DEBUG, less is INFO.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from volcano_py.api.duration import parse_duration
+from volcano_py.kube.serve import Handler
+
+log = logging.getLogger(__name__)
+
+VARIABLE = "DEBUG_SOCKET_DIR"
+SOCKET = "klog-klog.sock"
+DEBUG_FROM = 4
+"""klog's verbosity from which everything is logged."""
+_DEFAULT = 3
+_USAGE = (
+    "level must be a whole number above 0, and duration a positive Go duration; for example\n"
+    "curl --unix-socket {socket} 'http://localhost/setlevel?level=4&duration=60s'\n"
+)
+
+
+class LogLevel:
+    """The current level, and the level at the start, which applies again after a while.
+
+    `apply`: is called with DEBUG or INFO when that changes.
+    """
+
+    def __init__(self, startup: str, apply: Callable[[str], None]) -> None:
+        self._startup = startup
+        self._apply = apply
+        self._timer: asyncio.TimerHandle | None = None
+        self.verbosity = DEBUG_FROM if startup == "DEBUG" else _DEFAULT
+
+    def set(self, verbosity: int, seconds: float) -> None:
+        """Log with this verbosity for a while; an earlier request ends."""
+        self.cancel()
+        self._change(verbosity, "DEBUG" if verbosity >= DEBUG_FROM else "INFO")
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._reset)
+
+    def cancel(self) -> None:
+        """Keep the current level."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _reset(self) -> None:
+        self._change(DEBUG_FROM if self._startup == "DEBUG" else _DEFAULT, self._startup)
+
+    def _change(self, verbosity: int, level: str) -> None:
+        self.verbosity = verbosity
+        self._apply(level)
+        log.log(max(logging.INFO, logging.getLogger().level), "log level: %s (verbosity %d)", level, verbosity)
+
+
+@contextlib.asynccontextmanager
+async def serving_log_level(level: LogLevel) -> AsyncIterator[None]:
+    """Serve the socket while the context is active, if there is a folder for it. Raises OSError if that cannot be
+    used."""
+    folder = os.environ.get(VARIABLE, "")
+    if not folder:
+        yield
+        return
+    path = Path(folder) / SOCKET
+    app = web.Application()
+    app.router.add_get("/setlevel", _setter(level, path))
+    app.router.add_get("/getlevel", _getter(level))
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    number = 0
+    try:
+        number = await _listen(runner, path)
+        log.info("/setlevel and /getlevel are served on %s", path)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if path.stat().st_ino == number:  # not that of another process
+                path.unlink()
+        level.cancel()
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, path: Path) -> int:
+    """Listen on a socket that only this user can open, instead of one of an earlier process; returns its inode."""
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        before = os.umask(0o177)
+        try:
+            await web.UnixSite(runner, str(path)).start()
+        finally:
+            os.umask(before)
+        return path.stat().st_ino
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise OSError(f"{path} cannot be served ({why}); choose another folder with {VARIABLE}, or unset it") from None
+
+
+def _setter(level: LogLevel, path: Path) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        wanted, duration = request.query.get("level", ""), request.query.get("duration", "")
+        try:
+            verbosity, seconds = int(wanted), parse_duration(duration)
+        except ValueError:
+            verbosity, seconds = 0, 0.0
+        if verbosity <= 0 or seconds < 0.001:
+            return web.Response(text=_USAGE.format(socket=path), status=400)
+        level.set(verbosity, seconds)
+        return web.Response(text=f"Change klog log level to {verbosity} successfully and  for {duration}\n")
+
+    return answer
+
+
+def _getter(level: LogLevel) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=f"Current klog log level: {level.verbosity}\n")
+
+    return answer
