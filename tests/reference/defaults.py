@@ -131,6 +131,8 @@ def entitled(session: Session, job: SessionJob) -> bool:
         return False
     if not session.keeps_gangs("reclaimable") or job.ready_num >= job.min_available:
         return False
+    if not session.callbacks.enabled("preemptive"):
+        return False  # no plugin defines what a queue is entitled to
     queue = session.queues[job.queue]
     waiting = [t for t in session.pending(job) if not t.sched_gated and not t.best_effort]
     todo = task_queue(session, waiting)[-(job.min_available - job.ready_num) :]
@@ -150,13 +152,23 @@ def _units(session: Session, job: SessionJob) -> Iterable[list[Task]]:
         going = all(t.preemptable and session.status(t) == st.RUNNING for t in held)
         if theirs.queue == job.queue or not of.reclaimable or not held or not going:
             continue
-        singles = [[t] for t in held] if theirs.ready_num > theirs.min_available else []
+        divisible = theirs.ready_num > theirs.min_available and not theirs.model.evicted_whole
+        singles = [[t] for t in held if divisible and _keeps_subgroups(theirs, t)]
         for unit in (*singles, held):
             amount = Resource()
             for t in unit:
                 amount.add(t.request)
             if session.can_lose(of, amount, queue) and len(session.unprotected(unit)) == len(unit):
                 yield unit
+
+
+def _keeps_subgroups(job: SessionJob, task: Task) -> bool:
+    """Whether each group of sub-jobs has its minimum without a task."""
+    sub = job.sub_job_of(task) if job.min_sub_jobs else None
+    if sub is None or sub.ready_num > sub.min_available:
+        return True
+    ready = sum(s.is_ready() for s in job.sub_jobs.values() if s.gid == sub.gid and s is not sub)
+    return ready >= job.min_sub_jobs.get(sub.gid, 0)
 
 
 def _serves(session: Session, job: SessionJob, unit: list[Task], todo: list[Task]) -> bool:

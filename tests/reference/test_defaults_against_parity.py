@@ -41,6 +41,21 @@ def test_a_job_whose_evictions_have_no_lasting_effect_backs_off(name: str) -> No
     assert not run(case, Deviations(eviction_back_off=False)).at_rest
 
 
+@pytest.mark.parametrize(
+    "name",
+    (
+        "single-pod-that-makes-room",
+        "single-pod-without-a-budget",
+        "single-pod-that-frees-a-place",
+        "single-pod-of-a-subgroup",
+    ),
+)
+def test_an_entitled_gang_does_not_wait(name: str) -> None:
+    """Only one of the pods above a minimum serves the gang: the others are protected, on a node that stays too full, or
+    needed by their subgroup."""
+    assert run(json.loads((FOUND / f"{name}.json").read_text()), DEFAULT).entitled == []
+
+
 @pytest.mark.slow
 def test_many_clusters() -> None:
     check(CLUSTERS)

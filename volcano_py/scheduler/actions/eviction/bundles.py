@@ -42,14 +42,14 @@ def bundles_of(
     statuses: bytearray,
     *,
     exact: bool = False,
-    prefers: Callable[[Task], bool] | None = None,
+    prefers: Callable[[Task], int] | None = None,
 ) -> list[Bundle]:
-    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`. `prefers`: tasks that are
-    evicted before the others where only some of them are above the minimum."""
+    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`. `prefers`: where only some
+    of the tasks are above the minimum, those with the lower number are evicted."""
     surplus = _Surplus(job, statuses, exact)
     safe: list[Task] = []
     rest: list[Task] = []
-    for task in sorted(tasks, key=lambda t: (prefers is not None and not prefers(t), t.priority, t.uid)):
+    for task in sorted(tasks, key=lambda t: (0 if prefers is None else prefers(t), t.priority, t.uid)):
         (safe if surplus.take(task) else rest).append(task)
     found = []
     if safe:
@@ -118,7 +118,8 @@ class _Surplus:
         return 0 if sub.is_ready() else -1
 
     def _sub_job_has_surplus(self, sub: SubJob) -> bool:
-        return self._over[sub.uid] < 0 or self._groups.get(sub.gid, 1) > 0
+        """Whether the sub-job has tasks above its minimum, is broken already, or is itself above a minimum."""
+        return self._over[sub.uid] != 0 or self._groups.get(sub.gid, 1) > 0
 
 
 def in_order(

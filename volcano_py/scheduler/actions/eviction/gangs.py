@@ -64,8 +64,9 @@ class Policy(msgspec.Struct, frozen=True):
     """Pods of other queues are victims: overused queues wait, and plugins decide whether the queue may reclaim."""
     allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
     """The tasks that may be evicted, by UID; None: unified_evictable of the plugins decides."""
-    prefers: Callable[[Session, SessionJob, Task, Resource], bool] | None = None
-    """Whether a task is a better victim than others above the minimum of its job; the resource is the need."""
+    prefers: Callable[[Session, SessionJob, Resource], Callable[[Task], int]] | None = None
+    """For a preemptor and its need: which tasks above the minimum of their job are the better victims, those with the
+    lower number."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -222,7 +223,7 @@ def _bundles(
 
     exact = session.deviations.whole_gangs
     prefers = policy.prefers
-    better = None if prefers is None else lambda task: prefers(session, job, task, need)
+    better = None if prefers is None else prefers(session, job, need)
     found = [
         bundle
         for uid in sorted(of)

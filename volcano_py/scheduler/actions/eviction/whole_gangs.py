@@ -72,12 +72,34 @@ def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: Sessio
     return session.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])
 
 
-def _useful(session: Session, job: SessionJob, task: Task, need: Resource) -> bool:
-    """Whether a task requests something that is needed, and its queue can lose it."""
-    if not any(need[name] > 0 for name, amount in task.request.as_dict().items() if amount > 0 and name != PODS):
-        return False
-    of = session.queues[session.jobs[task.job].queue]
-    return session.can_lose(of, task.request, session.queues[job.queue])
+def _useful(session: Session, job: SessionJob, need: Resource) -> Callable[[Task], int]:
+    """Where only some tasks of a job are above its minimum, which of them serve a gang: 0 if a task of the gang fits on
+    the node once that one is evicted, 1 if the node accepts a task of the gang, 2 if it only requests what is needed;
+    3 if its queue cannot lose it, a plugin protects it, or it requests nothing that is needed."""
+    wanted = list({task.spec_class.id: task for task in session.pending(job) if wanted_by_gang(task)}.values())
+    accepting = [session.placement.resolvable(task) for task in wanted]
+
+    def rank(task: Task) -> int:
+        node, of = session.node_of(task), session.queues[session.jobs[task.job].queue]
+        if not session.can_lose(of, task.request, session.queues[job.queue]) or not session.unprotected([task]):
+            return 3
+        served = [mine for mine, nodes in zip(wanted, accepting, strict=True) if node is not None and nodes[node]]
+        if any(_is_enough(session, mine, task) for mine in served):
+            return 0
+        if any(need[name] > 0 for name, amount in task.request.as_dict().items() if amount > 0 and name != PODS):
+            return 1 if served else 2
+        return 3
+
+    return rank
+
+
+def _is_enough(session: Session, wanted: Task, victim: Task) -> bool:
+    """Whether the victim's node has capacity for a task without the victim, but not with it. What is missing can be
+    the capacity for one more pod."""
+    node = session.node_of(victim)
+    return (
+        node is not None and session.fits_without(wanted, node, [victim]) and not session.fits_without(wanted, node, ())
+    )
 
 
 def _above_their_shares(session: Session, job: SessionJob, bundles: list[Bundle]) -> set[str]:
