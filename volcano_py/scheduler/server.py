@@ -21,19 +21,19 @@ from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache import summary
 from volcano_py.scheduler.cache.cache import Cache
-from volcano_py.scheduler.cache.dump import dump
+from volcano_py.scheduler.cache.dump import dump, parts
 from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.configmap import source_of
+from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_socket
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import extended, profile_plugins
 from volcano_py.scheduler.framework.kernels import chosen, core_is_compiled, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
-from volcano_py.scheduler.log_level import LogLevel, serving_log_level
 from volcano_py.scheduler.loop import CycleLoop
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
@@ -186,9 +186,12 @@ class Scheduler:
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
                 tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
             ) as ports,
-            serving_log_level(LogLevel(o.log_level, self._set_log_level)),
+            serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
         ):
             yield ports
+
+    def _dumps(self) -> Dumps:
+        return Dumps(lambda: parts(self.cache.informers.values()), lambda: summary.lines(self.cache.model))
 
     def _set_log_level(self, level: str) -> None:
         logging.getLogger().setLevel(level)

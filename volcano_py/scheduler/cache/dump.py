@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,19 @@ from volcano_py.kube import Informer
 def dump(informers: Iterable[Informer[Any]], folder: Path) -> Path:
     """Write `snapshot-<unix seconds>-<random>.json` into `folder`; returns its path. Raises OSError."""
     file = folder / f"snapshot-{int(time.time())}-{secrets.token_hex(8)}.json"
-    encode = msgspec.json.encode
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as out:
-        out.write(b'{"apiVersion":"v1","kind":"List","items":[')
-        first = True
-        for informer in informers:
-            if informer.rt.kind == "Secret":
-                continue
-            for obj in informer.store.values():
-                out.write(b"\n" if first else b",\n")
-                out.write(encode(_named(informer, obj)))
-                first = False
-        out.write(b"\n]}\n")
+        out.writelines(parts(informers))
     return file
+
+
+def parts(informers: Iterable[Informer[Any]]) -> Iterator[bytes]:
+    """The List in parts, one for each object. It has the objects that exist now, also if they change meanwhile."""
+    found = [(i, obj) for i in informers if i.rt.kind != "Secret" for obj in i.store.values()]
+    yield b'{"apiVersion":"v1","kind":"List","items":['
+    for number, (informer, obj) in enumerate(found):
+        yield (b",\n" if number else b"\n") + msgspec.json.encode(_named(informer, obj))
+    yield b"\n]}\n"
 
 
 def _named(informer: Informer[Any], obj: Any) -> Any:

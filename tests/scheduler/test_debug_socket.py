@@ -1,4 +1,4 @@
-"""The socket on which the log level of a running scheduler is set."""
+"""The debug socket of a running scheduler: its log level, and dumps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests import waiting
-from volcano_py.scheduler.log_level import SOCKET, VARIABLE, LogLevel, serving_log_level
+from volcano_py.scheduler.debug_socket import SOCKET, VARIABLE, Dumps, LogLevel, serving_debug_socket
 
 
 async def get(folder: Path, path: str) -> tuple[int, str]:
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_a_level_holds_for_a_while(folder: Path) -> None:
     applied: list[str] = []
-    async with serving_log_level(LogLevel("INFO", applied.append)):
+    async with serving_debug_socket(LogLevel("INFO", applied.append), None):
         assert stat.S_IMODE((folder / SOCKET).stat().st_mode) == 0o600
         assert await get(folder, "/getlevel") == (200, "Current klog log level: 3\n")
         status, text = await get(folder, "/setlevel?level=5&duration=1h")
@@ -57,7 +57,7 @@ async def test_a_level_holds_for_a_while(folder: Path) -> None:
 )
 async def test_other_requests_are_rejected(folder: Path, query: str) -> None:
     applied: list[str] = []
-    async with serving_log_level(LogLevel("DEBUG", applied.append)):
+    async with serving_debug_socket(LogLevel("DEBUG", applied.append), None):
         status, text = await get(folder, f"/setlevel?{query}")
         assert status == 400 and f"curl --unix-socket {folder / SOCKET}" in text
         assert not applied and await get(folder, "/getlevel") == (200, "Current klog log level: 4\n")
@@ -68,16 +68,26 @@ async def test_the_socket_of_an_earlier_process_is_replaced_and_other_files_are_
     server = await asyncio.start_unix_server(lambda *_: None, folder / SOCKET)
     server.close()
     await server.wait_closed()
-    async with serving_log_level(LogLevel("INFO", lambda _: None)):
+    async with serving_debug_socket(LogLevel("INFO", lambda _: None), None):
         assert (await get(folder, "/getlevel"))[0] == 200
     (folder / SOCKET).write_text("kept")
     with pytest.raises(OSError, match=f"{SOCKET} cannot be served .* choose another folder with {VARIABLE}"):
-        async with serving_log_level(LogLevel("INFO", lambda _: None)):
+        async with serving_debug_socket(LogLevel("INFO", lambda _: None), None):
             pass
     assert (folder / SOCKET).read_text() == "kept"
 
 
 async def test_without_a_folder_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    async with serving_log_level(LogLevel("INFO", lambda _: None)):
+    async with serving_debug_socket(LogLevel("INFO", lambda _: None), None):
         pass
+
+
+async def test_dumps(folder: Path) -> None:
+    dumps = Dumps(lambda: (b"%d," % number for number in range(1_200)), lambda: ["node n1", "job g"])
+    async with serving_debug_socket(LogLevel("INFO", lambda _: None), dumps):
+        status, text = await get(folder, "/dump")
+        assert status == 200 and text == "".join(f"{number}," for number in range(1_200))
+        assert await get(folder, "/summary") == (200, "node n1\njob g\n")
+    async with serving_debug_socket(LogLevel("INFO", lambda _: None), None):
+        assert (await get(folder, "/dump"))[0] == 404

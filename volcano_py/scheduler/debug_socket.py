@@ -1,4 +1,5 @@
-"""The log level of a running scheduler: a Unix socket with /setlevel and /getlevel. Volcano: the klog socket.
+"""The debug socket of a running scheduler: its log level, and dumps of its cache over HTTP. Volcano: the klog socket,
+which has only the log level.
 
     curl --unix-socket /tmp/klog-socks/klog-klog.sock 'http://localhost/setlevel?level=4&duration=60s'
 
@@ -12,8 +13,10 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -27,6 +30,8 @@ SOCKET = "klog-klog.sock"
 DEBUG_FROM = 4
 """klog's verbosity from which everything is logged."""
 _DEFAULT = 3
+_AT_ONCE = 500
+"""Objects of a dump that are encoded before the event loop continues."""
 _USAGE = (
     "level must be a whole number above 0, and duration a positive Go duration; for example\n"
     "curl --unix-socket {socket} 'http://localhost/setlevel?level=4&duration=60s'\n"
@@ -65,10 +70,19 @@ class LogLevel:
         log.log(max(logging.INFO, logging.getLogger().level), "log level: %s (verbosity %d)", level, verbosity)
 
 
+class Dumps(NamedTuple):
+    """What the socket can dump."""
+
+    objects: Callable[[], Iterator[bytes]]
+    """The objects of the cache as JSON, in parts."""
+    summary: Callable[[], Iterable[str]]
+    """Lines about the cache."""
+
+
 @contextlib.asynccontextmanager
-async def serving_log_level(level: LogLevel) -> AsyncIterator[None]:
+async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIterator[None]:
     """Serve the socket while the context is active, if there is a folder for it. Raises OSError if that cannot be
-    used."""
+    used. `dumps`: of /dump and /summary; None: these do not exist."""
     folder = os.environ.get(VARIABLE, "")
     if not folder:
         yield
@@ -77,12 +91,15 @@ async def serving_log_level(level: LogLevel) -> AsyncIterator[None]:
     app = web.Application()
     app.router.add_get("/setlevel", _setter(level, path))
     app.router.add_get("/getlevel", _getter(level))
+    if dumps is not None:
+        app.router.add_get("/dump", _dumper(dumps))
+        app.router.add_get("/summary", _summary(dumps))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     number = 0
     try:
         number = await _listen(runner, path)
-        log.info("/setlevel and /getlevel are served on %s", path)
+        log.info("%s are served on %s", " and ".join(str(r.canonical) for r in app.router.resources()), path)
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -125,5 +142,25 @@ def _setter(level: LogLevel, path: Path) -> Handler:
 def _getter(level: LogLevel) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=f"Current klog log level: {level.verbosity}\n")
+
+    return answer
+
+
+def _dumper(dumps: Dumps) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        parts = dumps.objects()
+        while found := b"".join(islice(parts, _AT_ONCE)):
+            await response.write(found)
+        await response.write_eof()
+        return response
+
+    return answer
+
+
+def _summary(dumps: Dumps) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="".join(f"{line}\n" for line in dumps.summary()))
 
     return answer
