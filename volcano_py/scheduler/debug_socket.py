@@ -81,8 +81,8 @@ class Dumps(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIterator[None]:
-    """Serve the socket while the context is active, if there is a folder for it. Raises OSError if that cannot be
-    used. `dumps`: of /dump and /summary; None: these do not exist."""
+    """Serve the socket while the context is active, if there is a folder for it that can be used; otherwise log why.
+    `dumps`: of /dump and /summary; None: these do not exist."""
     folder = os.environ.get(VARIABLE, "")
     if not folder:
         yield
@@ -98,8 +98,13 @@ async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIte
     await runner.setup()
     number = 0
     try:
-        number = await _listen(runner, path)
-        log.info("%s are served on %s", " and ".join(str(r.canonical) for r in app.router.resources()), path)
+        try:
+            number = await _listen(runner, path)
+        except OSError as error:  # for example, paths of sockets have at most 107 bytes
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            log.warning("%s cannot be served (%s); choose another folder with %s, or unset it", path, why, VARIABLE)
+        else:
+            log.info("%s are served on %s", " and ".join(str(r.canonical) for r in app.router.resources()), path)
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -111,17 +116,13 @@ async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIte
 
 async def _listen(runner: web.AppRunner, path: Path) -> int:
     """Listen on a socket that only this user can open, instead of one of an earlier process; returns its inode."""
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    before = os.umask(0o177)
     try:
-        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        before = os.umask(0o177)
-        try:
-            await web.UnixSite(runner, str(path)).start()
-        finally:
-            os.umask(before)
-        return path.stat().st_ino
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise OSError(f"{path} cannot be served ({why}); choose another folder with {VARIABLE}, or unset it") from None
+        await web.UnixSite(runner, str(path)).start()
+    finally:
+        os.umask(before)
+    return path.stat().st_ino
 
 
 def _setter(level: LogLevel, path: Path) -> Handler:
