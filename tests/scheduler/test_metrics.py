@@ -27,12 +27,12 @@ SCENARIO: dict[str, Any] = {
 
 
 def values(metrics: Metrics) -> dict[str, float]:
-    """The value of each series that a sample of interest has."""
+    """The value of each series."""
     lines = (line for line in metrics.expose().decode().splitlines() if line.startswith("volcano_"))
     return {series: float(value) for series, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def test_gangs_and_preemption() -> None:
+def test_gangs_that_are_not_ready() -> None:
     trial, metrics = Trial(SCENARIO, PLUGINS, "allocate, preempt"), Metrics()
     trial.cycle()
     metrics.cycle(trial.report, 0.01)

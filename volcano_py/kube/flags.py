@@ -44,6 +44,10 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since
             self.fail(str(error), param, ctx)
 
 
+DEBUG_FROM = 4
+"""The klog level from which everything is logged."""
+
+
 class Verbosity(click.ParamType):  # type: ignore[type-arg]
     """A klog level: `-v=3` as in Go, `-v 3` or `-v3`."""
 

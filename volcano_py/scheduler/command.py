@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from volcano_py import __version__
-from volcano_py.kube.flags import KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
+from volcano_py.kube.flags import DEBUG_FROM, KLOG, Duration, Verbosity, flag, ignored_flags, parse_gates
 from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.options import CONFIGURATION_KEY, Options
 
@@ -168,7 +168,7 @@ def options_of(given: dict[str, Any]) -> Options:
     """The Options of click's parameters. Raises click.BadParameter."""
     ignored = tuple(f"--{name}" for name in _IGNORED if given.pop(name.replace("-", "_"), None) is not None)
     verbosity = given.pop("verbosity", None)
-    if verbosity is not None and verbosity >= 4:
+    if verbosity is not None and verbosity >= DEBUG_FROM:
         given["log_level"] = "DEBUG"
     # The deprecated flag wins where it is set, as in Volcano.
     given["lease_namespace"] = given.pop("lock_object_namespace", "") or given["lease_namespace"]

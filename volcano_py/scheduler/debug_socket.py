@@ -13,6 +13,8 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
+import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -21,14 +23,13 @@ from typing import NamedTuple
 from aiohttp import web
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.kube.flags import DEBUG_FROM
 from volcano_py.kube.serve import Handler
 
 log = logging.getLogger(__name__)
 
 VARIABLE = "DEBUG_SOCKET_DIR"
 SOCKET = "klog-klog.sock"
-DEBUG_FROM = 4
-"""klog's verbosity from which everything is logged."""
 _DEFAULT = 3
 _AT_ONCE = 500
 """Objects of a dump that are encoded before the event loop continues."""
@@ -48,7 +49,8 @@ class LogLevel:
         self._startup = startup
         self._apply = apply
         self._timer: asyncio.TimerHandle | None = None
-        self.verbosity = DEBUG_FROM if startup == "DEBUG" else _DEFAULT
+        self._at_startup = DEBUG_FROM if startup == "DEBUG" else _DEFAULT
+        self.verbosity = self._at_startup
 
     def set(self, verbosity: int, seconds: float) -> None:
         """Log with this verbosity for a while; an earlier request ends."""
@@ -62,7 +64,7 @@ class LogLevel:
             self._timer.cancel()
 
     def _reset(self) -> None:
-        self._change(DEBUG_FROM if self._startup == "DEBUG" else _DEFAULT, self._startup)
+        self._change(self._at_startup, self._startup)
 
     def _change(self, verbosity: int, level: str) -> None:
         self.verbosity = verbosity
@@ -99,7 +101,9 @@ async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIte
     number = 0
     try:
         try:
-            number = await _listen(runner, path)
+            bound = _bind(path)
+            number = path.stat().st_ino
+            await web.SockSite(runner, bound).start()
         except OSError as error:  # for example, paths of sockets have at most 107 bytes
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             log.warning("%s cannot be served (%s); choose another folder with %s, or unset it", path, why, VARIABLE)
@@ -114,15 +118,23 @@ async def serving_debug_socket(level: LogLevel, dumps: Dumps | None) -> AsyncIte
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, path: Path) -> int:
-    """Listen on a socket that only this user can open, instead of one of an earlier process; returns its inode."""
+def _bind(path: Path) -> socket.socket:
+    """A socket that only this user can open, instead of one of an earlier process. No other task runs while the umask
+    is another one."""
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        await web.UnixSite(runner, str(path)).start()
+        bound.bind(str(path))
+    except OSError:
+        bound.close()
+        raise
     finally:
         os.umask(before)
-    return path.stat().st_ino
+    return bound
 
 
 def _setter(level: LogLevel, path: Path) -> Handler:

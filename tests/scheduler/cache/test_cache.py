@@ -18,6 +18,7 @@ from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus
@@ -50,6 +51,8 @@ class Live:
         self.api = api
         self.events = []
         self.deleted = []
+        self.added = []
+        self.metrics = Metrics()
         self.leading = True
         self.changes = 0
         self.model = Cluster(shadow_schedulers=frozenset({"volcano"}))
@@ -61,8 +64,13 @@ class Live:
             lambda *deleted: self.deleted.append(deleted),
             request_grace=0.02,
             first_pause=0.1,
+            on_new_pod=self.new_pod,
         )
         self.quarantine, self.resync = self.cache.quarantine, self.cache.resync
+
+    def new_pod(self, pod):
+        self.metrics.watched(pod, 2e9)
+        self.added.append(pod.metadata.name)
 
     def write_event(self, event):
         if self.leading:
@@ -429,6 +437,18 @@ async def test_queues_are_created_once(api):
         version = api.revision
         await ensure_queues(client, "default", pause=0.01)
         assert api.revision == version
+
+
+async def test_an_invalid_pod_is_not_reported_as_new(api, caplog):
+    """Its creation time may be no time."""
+    async with Live(api) as live:
+        invalid, running = pod("invalid"), pod("running", spec={"nodeName": "n1"})
+        invalid["metadata"]["creationTimestamp"] = "yesterday"
+        for manifest in (invalid, running, pod("valid")):
+            api.put("pods", {**manifest, "spec": {"schedulerName": "volcano", **manifest.get("spec", {})}})
+        await live.until(lambda: "default/valid" in live.model.tasks)
+        assert live.added == ["valid"] and "default/invalid" not in live.model.tasks
+        assert "a handler of pods failed" not in caplog.text
 
 
 async def test_a_dump_follows_no_link_and_overwrites_nothing(api, tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ class Cache:
     write_event(event)                     emits an Event about an invalid object; False: this replica may not write
     on_change()                            is called after each change of the model
     on_delete(kind, namespace, name, uid)  is called after each deletion of an object
-    on_new_pod(pod)                        is called after a pod without a node was added
+    on_new_pod(pod)                        is called after a valid pod without a node was added
     """
 
     def __init__(
@@ -220,8 +220,9 @@ class Cache:
 
         def add(new: Any) -> None:
             if self._filters.accepts(kind, new):
-                self._follow(kind, None, new if self._upsert(kind, new) else None)
-                if kind == "Pod" and not new.spec.node_name:
+                valid = self._upsert(kind, new)
+                self._follow(kind, None, new if valid else None)
+                if valid and kind == "Pod" and not new.spec.node_name:
                     self._on_new_pod(new)
 
         def update(old: Any, new: Any) -> None:

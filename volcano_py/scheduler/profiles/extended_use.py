@@ -72,9 +72,7 @@ class ExtendedUse:
 
     def _find(self, resource: str) -> dict[str, list[DeviceId]]:
         found: dict[str, list[DeviceId]] = {}
-        device_class: dra.DeviceClass | None = self._claims.device_class(
-            self._claims.extended.classes.get(resource, "")
-        )
+        device_class: dra.DeviceClass | None = self._claims.device_class(self.class_of(resource) or "")
         if device_class is None:
             return found
         selectors = self._model.keep(DeviceSelectors)

@@ -84,7 +84,7 @@ def _useful(session: Session, job: SessionJob, need: Resource) -> Callable[[Task
         if not session.can_lose(of, task.request, session.queues[job.queue]) or not session.unprotected([task]):
             return 3
         served = [mine for mine, nodes in zip(wanted, accepting, strict=True) if node is not None and nodes[node]]
-        if any(_is_enough(session, mine, task) for mine in served):
+        if any(_is_enough(session, mine, task, node) for mine in served if node is not None):
             return 0
         if any(need[name] > 0 for name, amount in task.request.as_dict().items() if amount > 0 and name != PODS):
             return 1 if served else 2
@@ -93,13 +93,10 @@ def _useful(session: Session, job: SessionJob, need: Resource) -> Callable[[Task
     return rank
 
 
-def _is_enough(session: Session, wanted: Task, victim: Task) -> bool:
+def _is_enough(session: Session, wanted: Task, victim: Task, node: int) -> bool:
     """Whether the victim's node has capacity for a task without the victim, but not with it. What is missing can be
     the capacity for one more pod."""
-    node = session.node_of(victim)
-    return (
-        node is not None and session.fits_without(wanted, node, [victim]) and not session.fits_without(wanted, node, ())
-    )
+    return session.fits_without(wanted, node, [victim]) and not session.fits_without(wanted, node, ())
 
 
 def _above_their_shares(session: Session, job: SessionJob, bundles: list[Bundle]) -> set[str]:
