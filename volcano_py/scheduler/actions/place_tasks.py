@@ -124,7 +124,7 @@ def _nominated_first(session: Session, todo: TaskQueue) -> None:
     """Move tasks to the front for which capacity was freed. Otherwise another task of the gang, which also fits
     elsewhere, could use this capacity, and the gang would not fit as planned."""
     nominations = session.cluster.nominations.node_of
-    if nominations and session.deviations.kept_nominations and not session.task_order_moves:
+    if nominations and session.deviations.kept_nominations:
         todo.sort(key=lambda t: t.key in nominations)
 
 

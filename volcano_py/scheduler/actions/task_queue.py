@@ -38,21 +38,36 @@ class TaskQueue(Protocol):
 
 
 class _Heap(list[Task]):
-    """A list whose `pop()` selects the first task each time, as in Volcano's heap."""
+    """A list whose `pop()` selects the first task each time, as in Volcano's heap. After `sort`, tasks with a higher
+    key come first."""
 
     def __init__(self, session: Orders, tasks: Iterable[Task] = ()) -> None:
         super().__init__()
         self._session = session
-        self._queue: PriorityQueue[Task] = PriorityQueue(session.task_before, self)
+        self._key: Callable[[Task], Any] | None = None
+        self._queue: PriorityQueue[Task] = PriorityQueue(self._before, self)
         for task in tasks:
             self._queue.push(task)
+
+    def _before(self, left: Task, right: Task) -> bool:
+        if self._key is not None and (a := self._key(left)) != (b := self._key(right)):
+            return bool(a > b)
+        return self._session.task_before(left, right)
 
     def pop(self, index: SupportsIndex = -1) -> Task:
         return self._queue.pop()
 
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
+        tasks = list(self)
+        self.clear()
+        self._key = key
+        for task in tasks:
+            self._queue.push(task)
+
     def copy(self) -> _Heap:
         other = _Heap(self._session)
         other.extend(self)
+        other._key = self._key
         return other
 
 

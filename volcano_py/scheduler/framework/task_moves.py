@@ -169,6 +169,7 @@ class TaskMoves(Orders):
         n.pipelined[:, node] += task.spec_class.vector(self.table)
         n.future_differs = True
         self._keep_idle(task, node)
+        self._held(task, +1)
         n.log.add(node)
 
     def release(self, task: Task, node: int) -> None:
@@ -176,6 +177,7 @@ class TaskMoves(Orders):
         n = self.numbers
         n.pipelined[:, node] -= task.spec_class.vector(self.table)
         self._release_idle(task, node)
+        self._held(task, -1)
         n.log.add(node)
 
     def _keep_idle(self, task: Task, node: int) -> None:

@@ -86,10 +86,12 @@ def _lacks(session: Session, step: Step, victim: Task) -> bool:
 
 
 def _still_fits(session: Session, step: Step) -> bool:
-    """Whether a task can still be pipelined on its node."""
+    """Whether a task can still be pipelined on its node. What a victim frees can also be the limit of a queue."""
     task, node = step.task, step.node
     session.unplace(task)
     fits = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
+    if fits and session.deviations.sure_evictions:
+        fits = session.allocatable(session.queues[session.jobs[task.job].queue], task)
     session.place(task, node, st.PIPELINED, hold=step.evicted and session.deviations.kept_nominations)
     if step.evicted:
         session.evicting.add(task.slot)

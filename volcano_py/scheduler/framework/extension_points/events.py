@@ -14,6 +14,8 @@ Allocated = Callable[[Task, int], str | None]
 Deallocated = Callable[[Task, int], None]
 AllocatedRun = Callable[[Sequence[Task], Sequence[int]], None]
 """(tasks, the node column of each): equal tasks of one job."""
+Held = Callable[[Task, int], None]
+"""(task, +1 or -1): capacity of a node is held for a task that stays pending, or no longer."""
 
 
 class Handler(NamedTuple):
@@ -26,6 +28,7 @@ class Handler(NamedTuple):
     leaves_traces: bool
     allocate_run: AllocatedRun | None = None
     concerns: Callable[[Task], bool] | None = None
+    held: Held | None = None
 
 
 class Events(JobStates):
@@ -47,6 +50,7 @@ class Events(JobStates):
         leaves_traces: bool = False,
         allocate_run: AllocatedRun | None = None,
         concerns: Callable[[Task], bool] | None = None,
+        held: Held | None = None,
     ) -> None:
         """Register handlers for the session's placements and evictions, and for their undo.
 
@@ -59,13 +63,14 @@ class Events(JobStates):
         result must be the same for all tasks of a class. The handlers are then not called for other tasks.
 
         Called: `allocate` when a task gets a node or an eviction is undone; `deallocate` when a task is evicted or
-        a placement is undone. The node is a column of `session.table`.
+        a placement is undone. The node is a column of `session.table`. `held` when allocate holds capacity that was
+        freed for a pending task, and when it releases that capacity to place the task or at its end.
         Combination: all handlers are called, in the order of registration; the last error text counts.
         Flag: none.
         On error: the placement fails with the error; an eviction goes on.
         """
         traces = leaves_traces or (allocate is not None and deallocate is None)
-        made = Handler(self.registering, allocate, deallocate, simulated, traces, allocate_run, concerns)
+        made = Handler(self.registering, allocate, deallocate, simulated, traces, allocate_run, concerns, held)
         self.handlers.append(made)
         self._of_class.clear()
 
@@ -134,3 +139,12 @@ class Events(JobStates):
                 handler.deallocate(task, node)
             except Exception as e:
                 self.callbacks.fault(handler.plugin, "deallocate_event", e, task.key)
+
+    def _held(self, task: Task, sign: int) -> None:
+        for handler in self._concerned(task):
+            if handler.held is None:
+                continue
+            try:
+                handler.held(task, sign)
+            except Exception as e:
+                self.callbacks.fault(handler.plugin, "allocate_event", e, task.key)

@@ -71,7 +71,9 @@ class Capacity(Plugin):
             lambda task, _: self._moved(task, +1),
             lambda task, _: self._moved(task, -1),
             allocate_run=lambda tasks, _: self._moved(tasks[0], +1, len(tasks)),
+            held=self._held,
         )
+        self.holds = False
 
     # ---- orders -----------------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class Capacity(Plugin):
         if node is None or self.reserved or (self.devices is not None and task.claims.devices is not None):
             return 0
         for q in self.tree.upwards(node):
-            limit = within(q.allocated, task.spec_class.demands, q.real_capability, limit)
+            limit = within(self._taken(q, node), task.spec_class.demands, q.real_capability, limit)
         return limit
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
@@ -138,10 +140,18 @@ class Capacity(Plugin):
             if kept and node.allocated[d] + sum(r[d] for r in kept) + amount > node.real_capability[d]:
                 return False
         for q in self.tree.upwards(node):
+            taken = self._taken(q, node)
             for d, amount in task.spec_class.demands:
-                if q.allocated[d] + amount > q.real_capability[d]:
+                if taken[d] + amount > q.real_capability[d]:
                     return False
         return True
+
+    def _taken(self, q: QueueNode, of: QueueNode) -> Resource:
+        """What is not available in a queue for tasks of one of its leaf queues: what is allocated, and what is held for
+        tasks of other leaf queues. Within a leaf queue, the order of its jobs decides."""
+        if not self.holds or q is of:
+            return q.allocated
+        return q.allocated.clone().add(q.held).sub_unchecked(of.held)
 
     def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         node = self.tree.nodes.get(queue.name)
@@ -217,6 +227,19 @@ class Capacity(Plugin):
                 q.allocated.sub_unchecked(amount)
             if q is node or self.live_branches:
                 q.update_share()
+
+    def _held(self, task: Task, sign: int) -> None:
+        """Count a pending task for which allocate holds the capacity that was freed for it."""
+        job = self.session.jobs.get(task.job)
+        node = self.tree.nodes.get(job.queue) if job is not None else None
+        if node is None or self.tree.problem:
+            return
+        self.holds = True
+        for q in self.tree.upwards(node):
+            if sign > 0:
+                q.held.add(task.request)
+            else:
+                q.held.sub_unchecked(task.request)
 
     # ---- victims ----------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class QueueNode:
         "deserves",
         "elastic",
         "guarantee",
+        "held",
         "inqueue",
         "name",
         "order",
@@ -58,6 +59,8 @@ class QueueNode:
         """The same with the queue itself."""
         self.children: list[QueueNode] = []
         self.allocated = Resource()
+        self.held = Resource()
+        """What allocate keeps for pending tasks for which others were evicted."""
         self.request = Resource()
         self.elastic = Resource()
         self.inqueue = Resource()
