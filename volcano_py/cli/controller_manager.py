@@ -23,6 +23,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
 
     from volcano_py.controllers.executor import NotLeading
     from volcano_py.controllers.manager import run
+    from volcano_py.controllers.metrics import REQUESTS
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
@@ -36,6 +37,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
             qps=options.kube_api_qps,
             burst=options.kube_api_burst,
             user_agent="volcano-py/controller-manager",
+            requests=REQUESTS,
         ) as client:
             await run(client, options)
 

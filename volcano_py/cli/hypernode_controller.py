@@ -61,13 +61,16 @@ def _run(options: Options) -> None:
     from volcano_py.controllers.executor import NotLeading
     from volcano_py.controllers.hypernode.controller import HyperNodeController
     from volcano_py.controllers.manager import run
+    from volcano_py.controllers.metrics import REQUESTS
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
 
     async def work() -> None:
         flags = (options.kubeconfig or None, options.master or None)
-        async with Client.for_flags(*flags, qps=options.kube_api_qps, burst=options.kube_api_burst) as client:
+        async with Client.for_flags(
+            *flags, qps=options.kube_api_qps, burst=options.kube_api_burst, requests=REQUESTS
+        ) as client:
             await run(client, options, make=lambda cluster, _: [HyperNodeController(cluster)], component=LEASE)
 
     try:

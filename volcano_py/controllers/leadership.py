@@ -10,6 +10,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 
 from volcano_py.controllers.executor import NotLeading
+from volcano_py.controllers.metrics import REQUESTS
 from volcano_py.controllers.options import Options
 from volcano_py.kube.client import Client
 from volcano_py.kube.credentials import Credentials
@@ -42,6 +43,7 @@ class Leadership:
             retries=0,
             gate=self._attempts.working,
             user_agent=user_agent,
+            requests=REQUESTS,
         )
         self._election = LeaderElection(
             self._client,

@@ -130,6 +130,7 @@ async def run(
             gate=leadership.gate,
             lean=True,  # requests are sent at once or never, so that none is sent without the Lease
             user_agent=agent,
+            requests=metrics.REQUESTS,
         ) as writer,
     ):
         recorder = EventRecorder(writer, component)

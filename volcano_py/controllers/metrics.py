@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from volcano_py.kube.request_counts import RequestCounts
+from volcano_py.kube.request_metrics import RequestMetrics
+
 REGISTRY = CollectorRegistry()
+REQUESTS = RequestCounts()
+"""The requests of the process."""
+REGISTRY.register(RequestMetrics(REQUESTS))
 
 _LATENCY_BUCKETS = [50 * (60000 / 50) ** (step / 29) for step in range(30)]
 

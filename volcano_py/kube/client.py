@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from volcano_py import __version__
 from volcano_py.kube import credentials as credentials_
@@ -22,6 +24,7 @@ from volcano_py.kube import kubeconfig as kubeconfig_
 from volcano_py.kube import wire
 from volcano_py.kube.errors import ApiError, Unreachable, from_response
 from volcano_py.kube.ratelimit import TokenBucket
+from volcano_py.kube.request_counts import RequestCounts
 from volcano_py.kube.transport import Request, Transport
 from volcano_py.kube.watch import INACTIVITY, WatchEvent, watch_events
 
@@ -52,7 +55,8 @@ class Client:
 
     `qps` and `burst` limit the rate (0: no limit); `timeout` is for one response, in seconds; `retries`
     limits the retries of one call after 429 and Retry-After; `gate` is called before each request waits for a
-    connection, and again right before its bytes are written, and may raise to prevent the request.
+    connection, and again right before its bytes are written, and may raise to prevent the request. `requests` counts
+    the requests; clients may share it.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Client:
         retries: int = MAX_RETRIES,
         gate: Callable[[], None] | None = None,
         lean: bool = False,
+        requests: RequestCounts | None = None,
     ) -> None:
         self.credentials = credentials
         self.namespace = credentials.namespace
@@ -75,6 +80,8 @@ class Client:
         self._timeout = timeout
         self._retries = retries
         self._gate = gate
+        self._host = urlsplit(credentials.server).netloc
+        self._requests = RequestCounts() if requests is None else requests
         self._transport = Transport(credentials, connections=connections, user_agent=user_agent, gate=gate, lean=lean)
 
     @classmethod
@@ -293,7 +300,13 @@ class Client:
             if self._gate is not None:
                 self._gate()
             request = Request(method, path, params, body, self._headers(content, headers), seconds)
-            status, wait, answer = await self._transport.exchange(request)
+            begun = time.perf_counter()
+            try:
+                status, wait, answer = await self._transport.exchange(request)
+            except Unreachable:
+                self._count(method, None, begun)
+                raise
+            self._count(method, status, begun)
             if status < 400:
                 return answer
             error = from_response(status, answer, wait)
@@ -314,8 +327,19 @@ class Client:
         Raises the same errors as `raw`; errors while reading are aiohttp's and are translated by `unreachable`.
         """
         await self._bucket.acquire()
-        async with self._transport.stream(path, params, self._headers(None, None), inactivity) as content:
-            yield content
+        begun, opened = time.perf_counter(), False
+        try:
+            async with self._transport.stream(path, params, self._headers(None, None), inactivity) as content:
+                opened = True
+                self._count("GET", 200, begun)
+                yield content
+        except (ApiError, Unreachable) as error:
+            if not opened:
+                self._count("GET", error.status if isinstance(error, ApiError) else None, begun)
+            raise
+
+    def _count(self, method: str, status: int | None, begun: float) -> None:
+        self._requests.observe(self._host, method, status, time.perf_counter() - begun)
 
     def _headers(self, content_type: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
         headers = {"Accept": "application/json", **self.credentials.headers()}

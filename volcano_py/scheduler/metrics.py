@@ -25,6 +25,8 @@ from prometheus_client.process_collector import ProcessCollector
 
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import parse_time
+from volcano_py.kube.request_counts import RequestCounts
+from volcano_py.kube.request_metrics import RequestMetrics
 from volcano_py.scheduler.device_metrics import DeviceMetrics
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
@@ -42,10 +44,12 @@ def exponential(first: float, last: float, count: int) -> list[float]:
 
 
 class Metrics:
-    """One set of metrics in its own registry. `books`: the current books of devices."""
+    """One set of metrics in its own registry. `books`: the current books of devices. `requests`: those of the scheduler
+    and its dispatcher."""
 
-    def __init__(self, books: Callable[[], DeviceBooks] = DeviceBooks) -> None:
+    def __init__(self, books: Callable[[], DeviceBooks] = DeviceBooks, requests: RequestCounts | None = None) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(RequestMetrics(RequestCounts() if requests is None else requests))
         self.registry.register(DeviceMetrics(books))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)

@@ -107,7 +107,7 @@ class Scheduler:
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
-        metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks))
+        metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
@@ -132,7 +132,9 @@ class Scheduler:
         """
         options = self.options
         async with (
-            Client.for_flags(options.kubeconfig, options.master, user_agent=_agent(options)) as client,
+            Client.for_flags(
+                options.kubeconfig, options.master, user_agent=_agent(options), requests=self.handle.requests
+            ) as client,
             self._endpoints() as self.ports,
         ):
             await self.source.start(client)

@@ -97,6 +97,25 @@ async def test_binds_are_carried_out_and_acknowledged(tmp_path, api):
     assert api.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is released"
 
 
+async def test_the_decider_gets_the_counts_of_the_requests(tmp_path, api):
+    binds = put_pods(api, 3)
+    api.fault("POST /api/v1/namespaces/default/pods/p2/", lambda r: status(403, "Forbidden", "not you"))
+    async with Running(tmp_path, api, heartbeat_timeout=2.0) as d:
+        d.handle.emit(binds)
+        counts = {}
+
+        def bound():
+            counts.update({(c.method, c.code): sum(c.durations) for c in d.handle.requests.series()})
+            return counts.get(("POST", "403"))
+
+        await d.until(bound)
+        assert counts["POST", "403"] == 1
+        # the Lease, two bindings and their Events
+        assert counts["POST", "201"] >= 3
+        assert counts["GET", "404"] == 1, "the Lease did not exist"
+        assert all(c.host == api.url.removeprefix("http://") for c in d.handle.requests.series())
+
+
 async def test_a_failed_bind_is_reported_with_its_reason(tmp_path, api):
     (bind,) = put_pods(api, 1)
     api.fault("POST ", lambda r: status(403, "Forbidden", "not you"))

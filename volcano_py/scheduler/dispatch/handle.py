@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.clock import boottime
+from volcano_py.kube.request_counts import RequestCounts
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.dispatch.messages import (
     FromDispatcher,
@@ -66,6 +67,8 @@ class DispatcherHandle:
         self.holder = ""
         """The holder of the Lease, as last observed by the dispatcher."""
         self.restarts = 0
+        self.requests = RequestCounts()
+        """The dispatchers' requests."""
         self._settings = settings
         self._on_result = on_result
         self._on_leading = on_leading
@@ -224,6 +227,7 @@ class DispatcherHandle:
                     self._deliver(op, result)
         else:
             self._problem = message.problem
+            self.requests.add(message.requests)
             if self._ends and time.monotonic() - self._started > STEADY:
                 self._ends = 0
 

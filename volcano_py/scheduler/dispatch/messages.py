@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from volcano_py.kube.request_counts import RequestSeries
 from volcano_py.scheduler.model.plan import Operation
 
 Outcome = Literal["done", "failed", "conflict", "revoked", "superseded", "lost", "unknown"]
@@ -77,9 +78,11 @@ class Revoke(Struct, tag="revoke"):
 
 
 class Heartbeat(Struct, tag="heartbeat"):
-    """The sender's event loop runs. From the dispatcher: why its election is unhealthy, if it is."""
+    """The sender's event loop runs. From the dispatcher: why its election is unhealthy, if it is, and its requests
+    since the last heartbeat."""
 
     problem: str = ""
+    requests: list[RequestSeries] = []
 
 
 class SetLogLevel(Struct, tag="set-log-level"):

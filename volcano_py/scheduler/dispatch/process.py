@@ -20,6 +20,7 @@ from typing import Any
 
 from volcano_py.kube import Client
 from volcano_py.kube.clock import boottime
+from volcano_py.kube.request_counts import RequestCounts
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.dispatch.leadership import Leadership
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
@@ -74,6 +75,7 @@ class Process:
         self._machine = Machine()
         self._settings = Settings()
         self._leadership = Leadership(self._settings, self._lead)
+        self._requests = RequestCounts()
         self._decider = 0
         self._writer: Writer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,6 +111,7 @@ class Process:
                 gate=self._gate,
                 lean=True,
                 user_agent="volcano-py/dispatcher",
+                requests=self._requests,
             ) as client,
             # Requests for the Lease must not wait behind a thousand binds; the election itself retries what fails.
             Client(
@@ -116,6 +119,7 @@ class Process:
                 timeout=settings.renew_deadline / 2,
                 retries=0,
                 gate=leadership.attempting,
+                requests=self._requests,
             ) as lease_client,
         ):
             self._writer = Writer(client, settings.component, socket.gethostname(), time.time)
@@ -196,7 +200,7 @@ class Process:
 
     async def _keep_beating(self) -> None:
         while True:
-            self._pipe.send(Heartbeat(self._leadership.problem()))
+            self._pipe.send(Heartbeat(self._leadership.problem(), self._requests.take()))
             await asyncio.sleep(min(2.0, self._settings.heartbeat_timeout / 5))
 
     def _finish(self, code: int) -> None:
