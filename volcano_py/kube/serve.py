@@ -28,16 +28,19 @@ async def serving(
     readyz: Check | None = None,
     tls: ssl.SSLContext | None = None,
     documents: Mapping[str, Callable[[], Any]] | None = None,
+    debug: tuple[str, Mapping[str, Handler]] | None = None,
 ) -> AsyncIterator[dict[str, int]]:
     """Serve while the context is active; yields the ports by endpoint.
 
     `metrics`: address and the text to serve. `healthz`: address and the checks, or a single one; `readyz`: a check
-    for /readyz on the same address; `documents`: JSON documents by path, on the address of the metrics; `tls` applies
-    to all of them. Raises OSError if an address cannot be used.
+    for /readyz on the same address; `documents`: JSON documents by path, on the address of the metrics;
+    `debug`: address and handlers by path, on the server of the metrics if the address is the same; `tls` applies to all
+    of them. Raises OSError if an address cannot be used.
     """
     runners: list[web.AppRunner] = []
     ports: dict[str, int] = {}
     try:
+        debug_address, debug_handlers = debug or ("", {})
         if metrics is not None:
             address, expose = metrics
 
@@ -45,7 +48,10 @@ async def serving(
                 return web.Response(body=expose(), headers={"Content-Type": CONTENT_TYPE})
 
             shown = {path: _document(make) for path, make in (documents or {}).items()}
-            ports["metrics"] = await _serve(runners, address, {"/metrics": show, **shown}, tls)
+            added = debug_handlers if debug_address == address else {}
+            ports["metrics"] = await _serve(runners, address, {"/metrics": show, **shown, **added}, tls)
+        if debug_handlers and (metrics is None or debug_address != metrics[0]):
+            ports["debug"] = await _serve(runners, debug_address, debug_handlers, tls)
         if healthz is not None:
             address, health = healthz
             probes = {"/healthz": _report(health) if isinstance(health, Health) else _probe(health)}
@@ -82,7 +88,7 @@ def _probe(check: Check) -> Handler:
 
 
 async def _serve(
-    runners: list[web.AppRunner], address: str, handlers: dict[str, Handler], tls: ssl.SSLContext | None
+    runners: list[web.AppRunner], address: str, handlers: Mapping[str, Handler], tls: ssl.SSLContext | None
 ) -> int:
     app = web.Application()
     for path, handler in handlers.items():

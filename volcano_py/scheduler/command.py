@@ -1,6 +1,6 @@
 """The scheduler's command line: Volcano's flags with their names and defaults, and a few additions.
 
-Flags that only configure Go's libraries (klog, pprof, worker threads) are accepted without effect, so
+Flags that only configure Go's libraries (klog, worker threads) are accepted without effect, so
 that a Volcano deployment's arguments can be kept; each is logged once.
 """
 
@@ -20,7 +20,6 @@ from volcano_py.scheduler.options import CONFIGURATION_KEY, Options
 
 _IGNORED = [
     *KLOG,
-    "enable-pprof",
     "resync-period",
     "node-worker-threads",
     "gate-removal-worker-num",
@@ -70,10 +69,11 @@ _IGNORED = [
 @click.option("--default-queue", default="default", help="Queue of PodGroups without spec.queue.")
 @click.option("--kube-api-qps", type=float, default=2000.0, help="Limit of writes per second; 0: no limit.")
 @click.option("--kube-api-burst", type=int, default=2000, help="Limit of writes in a burst.")
-@click.option("--listen-address", default=":8080", help="Address of /metrics.")
+@click.option("--listen-address", default=":8080", help="Address of /metrics and /debug/pprof/.")
 @click.option("--healthz-address", default=":11251", help="Address of /healthz.")
 @flag("--enable-metrics", False, "Serve /metrics.")
 @flag("--enable-healthz", False, "Serve /healthz.")
+@flag("--enable-pprof", False, "Serve /debug/pprof/ on the listen address: a CPU profile, and all stacks.")
 @click.option("--ca-cert-file", default="", help="CA for clients of /metrics and /healthz (needs the next two).")
 @click.option("--tls-cert-file", default="", help="Certificate of /metrics and /healthz.")
 @click.option("--tls-private-key-file", default="", help="Key of /metrics and /healthz.")

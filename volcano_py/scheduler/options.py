@@ -33,6 +33,7 @@ class Options:
     healthz_address: str = ":11251"
     enable_metrics: bool = False
     enable_healthz: bool = False
+    enable_pprof: bool = False
     ca_cert_file: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""

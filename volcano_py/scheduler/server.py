@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from volcano_py.api.core import ConfigMap
-from volcano_py.kube import Client, definitions
+from volcano_py.kube import Client, definitions, pprof
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
@@ -186,6 +186,7 @@ class Scheduler:
                 metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
                 documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
+                debug=(o.listen_address, pprof.handlers()) if o.enable_pprof else None,
                 tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
             ) as ports,
             serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
