@@ -217,7 +217,9 @@ class Proportion(Plugin):
                 if job is None:
                     continue
                 q = attributes[job.queue]
-                allocated = left.setdefault(job.queue, q.allocated.clone())
+                allocated = left.get(job.queue)
+                if allocated is None:
+                    allocated = left[job.queue] = q.allocated.clone()
                 if not allocated.less_equal(q.deserved, ZERO):
                     allocated.sub_unchecked(t.request)
                     victims.append(t)

@@ -25,10 +25,21 @@ class _LargestRequest:
     """The largest request for each resource of all pods on nodes, as a column."""
 
     def __init__(self, session: Session) -> None:
+        self._table = session.table
+        self._of_class: dict[int, list[tuple[int, float, float]]] = {}
         self.column = np.zeros(len(session.table.rows))
         classes = {t.spec_class for here in session.cluster.on_node.values() for t in here.values()}
         for each in classes:
             np.maximum(self.column, each.vector(session.table), out=self.column)
+
+    def beside(self, task: Task) -> list[tuple[int, float, float]]:
+        """The rows that a task requests, each with its request and with the largest one of a pod on a node."""
+        found = self._of_class.get(task.spec_class.id)
+        if found is None:
+            request = task.spec_class.vector(self._table)
+            rows = map(int, np.flatnonzero(request))
+            found = self._of_class[task.spec_class.id] = [(r, request.item(r), self.column.item(r)) for r in rows]
+        return found
 
 
 def free_capacity_for(
@@ -83,14 +94,15 @@ def free_capacity_for(
 
 def _fewest_anywhere(session: Session, task: Task) -> int:
     """A lower bound of the victims on any node: the least lacking amount, in units of the largest pod."""
-    request = task.spec_class.vector(session.table)
-    largest = session.shared(_LargestRequest, lambda: _LargestRequest(session)).column
+    requested = session.shared(_LargestRequest, lambda: _LargestRequest(session)).beside(task)
     future = session.shared(PlacedTasks, lambda: PlacedTasks(session)).future.amounts()
     fewest = 1
-    for row in map(int, np.flatnonzero(request)):
-        lacking = request.item(row) - max(future[row].max(initial=0.0), 0.0)
-        if lacking > EPS and largest.item(row) > 0:
-            fewest = max(fewest, ceil((lacking - EPS) / largest.item(row)))
+    for row, request, largest in requested:
+        if request <= largest + EPS:
+            continue  # one pod can be enough
+        lacking = request - future[row].max(initial=0.0)
+        if lacking > EPS and largest > 0:
+            fewest = max(fewest, ceil((lacking - EPS) / largest))
     return fewest
 
 

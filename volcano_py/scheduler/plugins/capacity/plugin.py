@@ -189,10 +189,11 @@ class Capacity(Plugin):
             return Vote.REJECT
         if job.min_resources is None:
             return Vote.PERMIT
+        least = job.min_resources
+        requested = [(d, least[d]) for d in least.keys() if d != PODS and least[d] > 0]
         for q in self.tree.upwards(node):
-            requested = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
-            fits, lacking = requested.less_equal_dimension(q.admits, job.min_resources)
-            if not fits:
+            lacking = [d for d, v in requested if v + q.allocated[d] + q.inqueue[d] - q.elastic[d] > q.admits[d]]
+            if lacking:
                 text = format_names("queue resource quota insufficient", "insufficient", lacking)
                 self.session.note(job, "Normal", "Unschedulable", text)
                 job.block(admission_cause(self.session, self.tree, node, q, job.min_resources, lacking))
@@ -257,7 +258,7 @@ class Capacity(Plugin):
             node = self.tree.nodes.get(job.queue) if job is not None else None
             if node is None or not intersection(v.request, reclaimer.request, ignore_pods=True):
                 continue
-            allocated = left.setdefault(node.name, node.allocated.clone())
+            allocated = _rest_of(node, left)
             if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
                 continue
             if not intersection(v.request, node.deserved):
@@ -292,7 +293,7 @@ class Capacity(Plugin):
         for i, q in enumerate(self.tree.ancestors(node, self.level)):
             if i < len(mine) and mine[i].name == q.name:
                 continue
-            allocated = left.setdefault(q.name, q.allocated.clone())
+            allocated = _rest_of(q, left)
             claimed = intersection(victim.request, q.deserved)
             if claimed and not allocated.greater_partly_relevant(q.deserved, victim.request)[0]:
                 return None
@@ -311,7 +312,7 @@ class Capacity(Plugin):
             node = self.tree.nodes.get(job.queue) if job is not None else None
             if node is None:
                 continue
-            allocated = left.setdefault(node.name, node.allocated.clone())
+            allocated = _rest_of(node, left)
             if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
                 continue
             immediate = not intersection(v.request, node.deserved)
@@ -353,3 +354,11 @@ class Capacity(Plugin):
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_overused", label, float(q.share > 1)))
+
+
+def _rest_of(q: QueueNode, left: dict[str, Resource]) -> Resource:
+    """What a queue holds without the victims selected so far; `left` contains it by queue."""
+    rest = left.get(q.name)
+    if rest is None:
+        rest = left[q.name] = q.allocated.clone()
+    return rest
