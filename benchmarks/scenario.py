@@ -1,8 +1,8 @@
 """Clusters and workloads described as data: the format of benchmark scenarios, read into API objects.
 
 Nothing is random: names, sizes and placements follow from running numbers. In texts, `<g>` is a gang's number, `<k>` a
-pod's number in its gang, `<i>` the running number of a single; an expression may follow inside the brackets
-(`node-<(100*g + k) % nodes>`).
+pod's number in its gang, `<i>` the running number of a single, `<s>` the number of its shape; an expression may follow
+inside the brackets (`node-<(100*g + k) % nodes>`).
 """
 
 from __future__ import annotations
@@ -75,11 +75,12 @@ def _micro_time(seconds: float) -> str:
 
 
 def _node(spec: Spec, i: int) -> Spec:
-    """`shapes`: lists of (cpu, memory), taken in turn; `tainted`: the step between two nodes with a taint."""
+    """`shapes`: lists of (cpu, memory), taken in turn; `resources`: further amounts; `tainted`: the step between two
+    nodes with a taint."""
     name = spec["name"] % i
     labels = {k: fill(v.replace("<name>", name), {"i": i}) for k, v in spec["labels"].items()}
     cpu, memory = spec["shapes"][i % len(spec["shapes"])] if spec.get("shapes") else (spec["cpu"], spec["memory"])
-    have = {"cpu": cpu, "memory": memory, "pods": str(spec["pods"])}
+    have = {"cpu": cpu, "memory": memory, "pods": str(spec["pods"]), **spec.get("resources", {})}
     made: Spec = {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": have, "capacity": have}}
     if spec.get("tainted") and i % spec["tainted"] == 0:
         made["spec"] = {"taints": [{"key": "reserved", "effect": "NoSchedule"}]}
@@ -97,12 +98,13 @@ def _work(work: Spec, nodes: int) -> Iterator[tuple[str, Spec]]:
     size = work["gang_size"] if gangs else 1
     for number in range(work["pods"] // size):
         names = {"g": number, "i": number, "nodes": nodes}
-        if not work.get("shapes"):
+        if work.get("shapes"):
+            names["s"] = number % work["shapes"]
+        if "cpu_milli" not in work:
             cpu, memory = work["cpu"], work["memory"]
         else:
-            shape = {"s": number % work["shapes"]}
-            cpu = f"{evaluate(work['cpu_milli'], shape)}m"
-            memory = f"{evaluate(work['memory_mi'], shape)}Mi"
+            cpu = f"{evaluate(work['cpu_milli'], names)}m"
+            memory = f"{evaluate(work['memory_mi'], names)}Mi"
         group = fill(work["group"], names)
         yield "PodGroup", _group(work, group, fill(work["queue"], names), cpu, memory)
         for k in range(size):
@@ -132,6 +134,10 @@ def _pod(work: Spec, group: str, names: dict[str, int], cpu: str, memory: str) -
         "priority": work.get("priority", 0),
         "containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
     }
+    if work.get("limits"):
+        limits = _filled(work["limits"], names)
+        # An API server sets the requests of what a pod only limits.
+        spec["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": memory, **limits}, "limits": limits}
     spec |= _filled(work.get("pod_spec") or {}, names)
     if work.get("node"):
         at = re.sub(r"<([^<>]+)>", lambda m: f"{evaluate(m[1], names):05d}", work["node"])

@@ -74,24 +74,26 @@ class GpuShare:
 class GpuCards:
     """The cards of one node by number, each with its pods and the memory that they use."""
 
-    __slots__ = ("_memory", "_of", "_pods")
+    __slots__ = ("_free", "_memory", "_of", "_pods")
 
     def __init__(self, of: GpuShare, memory: int, pods: dict[int, dict[str, int]]) -> None:
         self._of = of
         self._memory = memory
         self._pods = pods
+        self._free = {card: memory - sum(pods[card].values()) for card in sorted(pods)}
+        """What its pods do not use of each card, in the order of their numbers; negative if they use too much."""
 
     def clone(self) -> GpuCards:
         return GpuCards(self._of, self._memory, {card: dict(pods) for card, pods in self._pods.items()})
 
     def idle_memory(self) -> dict[int, int]:
         """The idle memory of each card."""
-        return {card: max(0, self._memory - sum(pods.values())) for card, pods in self._pods.items()}
+        return {card: max(0, free) for card, free in self._free.items()}
 
     def state(self) -> tuple[int, ...]:
         if self._of.by_number:
             return (sum(not pods for pods in self._pods.values()),)
-        return (max(self.idle_memory().values(), default=-1),)
+        return (max(0, *self._free.values()) if self._free else -1,)
 
     def fit(self, demand: Demand) -> Fit:
         return Fit(0 if self._choose(demand) else 1)
@@ -101,31 +103,41 @@ class GpuCards:
         if self._of.by_number:
             empty = [card for card in sorted(self._pods) if not self._pods[card]]
             return empty[: demand.number] if len(empty) >= demand.number else []
-        idle = self.idle_memory()
-        return next(([card] for card in sorted(idle) if idle[card] >= demand.memory), [])
+        for card, free in self._free.items():
+            if max(0, free) >= demand.memory:
+                return [card]
+        return []
 
     def take(self, demand: Demand, task: Task) -> Taken:
         chosen = self._choose(demand)
         if not chosen:
             return Taken({}, self._of.reasons[0].text)
         for card in chosen:
-            self._pods[card][task.key] = demand.memory
+            self._put(card, task.key, demand.memory)
         return Taken({names.GPU_INDEX: ",".join(map(str, chosen))})
 
     def count(self, task: Task) -> None:
         demand = self._of.demand(task.pod) or Demand()
         for card in card_numbers(task):
             if card in self._pods:
-                self._pods[card][task.key] = demand.memory
+                self._put(card, task.key, demand.memory)
 
     def uncount(self, task: Task) -> None:
         for card in card_numbers(task):
             if card in self._pods:
-                self._pods[card].pop(task.key, None)
+                self._remove(card, task.key)
 
     def release(self, task: Task) -> None:
-        for pods in self._pods.values():
-            pods.pop(task.key, None)
+        for card in self._pods:
+            self._remove(card, task.key)
+
+    def _put(self, card: int, pod: str, memory: int) -> None:
+        pods = self._pods[card]
+        self._free[card] += pods.get(pod, 0) - memory
+        pods[pod] = memory
+
+    def _remove(self, card: int, pod: str) -> None:
+        self._free[card] += self._pods[card].pop(pod, 0)
 
 
 def amount_of(pod: Pod, resource: str) -> int:

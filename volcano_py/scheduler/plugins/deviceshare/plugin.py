@@ -194,6 +194,8 @@ class Deviceshare(Plugin):
             if ledger.demand(task) is not None:
                 annotations |= ledger.type.times(now)
         name = self._session.table.names[node]
-        at = f"{format_time(now)[:-1]}.{int(now % 1 * 1_000_000):06d}Z"
-        steps: list[PreBindStep] = [LockNode(name, lock, at) for lock, _ in self._locked.get(task.slot, ())]
+        steps: list[PreBindStep] = []
+        if task.slot in self._locked:
+            at = f"{format_time(now)[:-1]}.{int(now % 1 * 1_000_000):06d}Z"
+            steps += [LockNode(name, lock, at) for lock, _ in self._locked[task.slot]]
         return PreBind(steps, annotations)
