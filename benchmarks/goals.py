@@ -234,7 +234,8 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, ou
     if unknown:
         raise click.BadParameter(f"no row {min(unknown)}; the rows are {', '.join(GOALS)}", param_hint="--only")
     results = []
-    print(f"{'row':28} {'kernels':9} {'cycle s':>9} {'cpu s':>9} {'goal s':>7} {'peak MB':>8} {'goal MB':>8}")
+    head = f"{'row':28} {'kernels':9} {'cycle s':>9} {'cpu s':>9} {'goal s':>7} {'peak MB':>8} {'goal MB':>8}"
+    print(f"{head} {'intake ms':>9}")
     for name, goal in GOALS.items():
         for each in KERNELS:
             if (only and name not in only) or (kernels and each not in kernels):
@@ -248,8 +249,8 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, ou
             results.append({"row": name, "kernels": each, "goal_s": seconds, "goal_mb": goal.megabytes, **r})
             times = f"{r['cycle_s']:9.4f} {r['cpu_s']:9.4f} {seconds:7.3f}"
             memory = f"{peak:8d} {goal.megabytes or '':>8}"
-            text = f"{goal.text}, intake {1000 * r['intake_s']:.1f} ms" if "intake_s" in r else goal.text
-            line = f"{name:28} {each:9} {times} {memory} {'missed' if missed else '':7} {text}"
+            intake = f"{1000 * r['intake_s']:9.1f}"
+            line = f"{name:28} {each:9} {times} {memory} {intake} {'missed' if missed else '':7} {goal.text}"
             print(line.rstrip(), flush=True)
     if out is not None:
         out.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
