@@ -172,12 +172,13 @@ def guarantees_hold(cycle: Cycle, parity: bool) -> None:
         queue = cycle.jobs[e.group].queue
         reasons[queue].add(e.reason)
         lost[queue] |= set(cycle.tasks[key].resreq.names())
+    tree = cycle.has("capacity", "enableHierarchy")
     for name, why in reasons.items():
         if why - {"reclaim", "gangreclaim"}:
             continue
         left = Resource()
         for job in cycle.session.jobs.values():
-            if job.queue == name:
+            if job.queue == name or (tree and name in _upwards(cycle, job.queue)):
                 for task in job.tasks.values():
                     placed = st.IS_ALLOCATED[cycle.session.statuses[task.slot]] or task.key in cycle.pipelined
                     if placed:

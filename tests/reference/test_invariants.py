@@ -62,6 +62,10 @@ def test_whole_gangs_that_are_evicted_stay_within_a_budget_together() -> None:
     assert check_cycles(case, LONG, parity=False)
 
 
+def test_the_guarantee_of_an_inner_queue_includes_the_queues_below_it() -> None:
+    assert check_cycles(json.loads((FOUND / "guarantee-of-an-inner-queue.json").read_text()), LONG, parity=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
 def test_many_clusters(parity: bool) -> None:
