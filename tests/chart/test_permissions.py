@@ -32,6 +32,7 @@ Permission = tuple[str, str, str, str]
 
 PUT_CREATES = "a PUT creates a deleted Lease, for which kube-apiserver also requires create"
 NOT_SHOWN: dict[Permission, str] = {
+    ("volcano-scheduler", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
     ("volcano-controllers", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
     ("volcano-hypernode-controller", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
     ("volcano-scheduler", "", "events", "patch"): "an Event that repeats",
