@@ -146,7 +146,7 @@ async def test_metrics_and_healthz_use_the_certificate(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_bytes(text)
         named[name] = str(tmp_path / name)
-    served = {**SERVED, "enable_metrics": True, "listen_address": "127.0.0.1:0"}
+    served = {**SERVED, "enable_metrics": True, "enable_pprof": True, "listen_address": "127.0.0.1:0"}
     trusting = ssl.create_default_context(cadata=made.authority.decode())
     async with (
         cluster(tmp_path) as c,
@@ -156,5 +156,7 @@ async def test_metrics_and_healthz_use_the_certificate(tmp_path: Path) -> None:
         for path in ("metrics", "healthz"):
             async with session.get(f"https://127.0.0.1:{scheduler.ports[path]}/{path}") as answer:
                 assert answer.status == 200
+        async with session.get(f"https://127.0.0.1:{scheduler.ports['metrics']}/debug/pprof/goroutine") as answer:
+            assert "task cycles:" in await answer.text()
         with pytest.raises(aiohttp.ClientError):
             await session.get(f"http://127.0.0.1:{scheduler.ports['metrics']}/metrics")
