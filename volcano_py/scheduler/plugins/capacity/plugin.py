@@ -73,7 +73,9 @@ class Capacity(Plugin):
             allocate_run=lambda tasks, _: self._moved(tasks[0], +1, len(tasks)),
             held=self._held,
         )
-        self.holds = False
+        self.holds = 0
+        """The number of tasks for which capacity is held. It counts in common parent queues for tasks of other leaf
+        queues; within a leaf queue, the order of its jobs decides."""
 
     # ---- orders -----------------------------------------------------------------------------------------
 
@@ -124,7 +126,8 @@ class Capacity(Plugin):
         if node is None or self.reserved or (self.devices is not None and task.claims.devices is not None):
             return 0
         for q in self.tree.upwards(node):
-            limit = within(self._taken(q, node), task.spec_class.demands, q.real_capability, limit)
+            taken = q.allocated.clone().add(q.held).sub_unchecked(node.held) if self.holds else q.allocated
+            limit = within(taken, task.spec_class.demands, q.real_capability, limit)
         return limit
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
@@ -139,19 +142,13 @@ class Capacity(Plugin):
         for d, amount in task.spec_class.demands:
             if kept and node.allocated[d] + sum(r[d] for r in kept) + amount > node.real_capability[d]:
                 return False
+        holds = self.holds
         for q in self.tree.upwards(node):
-            taken = self._taken(q, node)
             for d, amount in task.spec_class.demands:
-                if taken[d] + amount > q.real_capability[d]:
+                taken = q.allocated[d] + q.held[d] - node.held[d] if holds else q.allocated[d]
+                if taken + amount > q.real_capability[d]:
                     return False
         return True
-
-    def _taken(self, q: QueueNode, of: QueueNode) -> Resource:
-        """What is not available in a queue for tasks of one of its leaf queues: what is allocated, and what is held for
-        tasks of other leaf queues. Within a leaf queue, the order of its jobs decides."""
-        if not self.holds or q is of:
-            return q.allocated
-        return q.allocated.clone().add(q.held).sub_unchecked(of.held)
 
     def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         node = self.tree.nodes.get(queue.name)
@@ -235,7 +232,7 @@ class Capacity(Plugin):
         node = self.tree.nodes.get(job.queue) if job is not None else None
         if node is None or self.tree.problem:
             return
-        self.holds = True
+        self.holds += sign
         for q in self.tree.upwards(node):
             if sign > 0:
                 q.held.add(task.request)
