@@ -8,7 +8,6 @@ cluster.
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 from typing import Any, NamedTuple
@@ -88,6 +87,7 @@ class Seconds(NamedTuple):
 def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
     """Seconds of each step. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
+    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.model.plan import Bind
@@ -98,9 +98,7 @@ def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
     model = Cluster()
     for kind, manifest in objects(spec):
         model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # as the live loop does
+    keep_loaded()
     seconds = []
     for i in range(FIRST + steps):
         events = [(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(m))) for kind, m in one_more(i) if i]
@@ -108,7 +106,8 @@ def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
         for kind, event in events:
             model.upsert(kind, event)
         intake = time.perf_counter() - begun
-        report = run_once(model, conf, START + i, seed=1)
+        with paused():  # as the live loop
+            report = run_once(model, conf, START + i, seed=1)
         seconds.append(Seconds(time.perf_counter() - begun, time.process_time() - used, intake))
         for op in report.plan:
             if isinstance(op, Bind):
@@ -147,6 +146,7 @@ def waiting(i: int) -> list[tuple[str, Manifest]]:
 def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Seconds]:
     """Seconds of each step with updates. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
+    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.run_once import REGISTRY, run_once
@@ -162,9 +162,7 @@ def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Second
         model.upsert(kind, decoded(kind, manifest))
         made.setdefault(kind, []).append(manifest)
     running = [pod for pod in made["Pod"] if pod["status"]["phase"] == "Running"]
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # as the live loop does
+    keep_loaded()
     seconds = []
     for i in range(FIRST + steps):
         events = [(kind, decoded(kind, manifest)) for kind, manifest in changes(i, running, made["Node"])]
@@ -172,7 +170,8 @@ def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Second
         for kind, event in events:
             model.upsert(kind, event)
         intake = time.perf_counter() - begun
-        report = run_once(model, conf, START + i, seed=1)
+        with paused():  # as the live loop
+            report = run_once(model, conf, START + i, seed=1)
         seconds.append(Seconds(time.perf_counter() - begun, time.process_time() - used, intake))
         if report.bound or report.evicted:
             raise click.ClickException(f"step {i} bound {report.bound} pods and evicted {report.evicted}")

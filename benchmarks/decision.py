@@ -29,6 +29,7 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     """Run one scenario in this process."""
     from benchmarks.scenario import objects
     from volcano_py.api.codec import decoder
+    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.framework.kernels import use_compiled
     from volcano_py.scheduler.model import plan
@@ -40,19 +41,13 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
         use_compiled()
     encoded = [(kind, orjson.dumps(manifest)) for kind, manifest in objects(spec)]
     conf = load(configuration(spec), REGISTRY.actions)
-    import gc
-
-    gc.collect()
-    gc.disable()
-    started = time.perf_counter()
-    model = Cluster()
-    for kind, data in encoded:
-        model.upsert(kind, decoder(STRUCTS[kind]).decode(data))
-    intake = time.perf_counter() - started
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # as the live loop does
-    gc.enable()
+    with paused():
+        started = time.perf_counter()
+        model = Cluster()
+        for kind, data in encoded:
+            model.upsert(kind, decoder(STRUCTS[kind]).decode(data))
+        intake = time.perf_counter() - started
+    keep_loaded()
     encoded.clear()
     counts = {"bound": 0, "evicted": 0}
 
@@ -63,10 +58,11 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
 
     times, cpu, pipelined = [], [], 0
     for i in range(spec.get("cycles", 1)):
-        wall, used = time.perf_counter(), time.process_time()
-        report = run_once(model, conf, 1_760_000_000.0 + i, seed=1, emit=emit)
-        times.append(time.perf_counter() - wall)
-        cpu.append(time.process_time() - used)
+        with paused():  # as the live loop
+            wall, used = time.perf_counter(), time.process_time()
+            report = run_once(model, conf, 1_760_000_000.0 + i, seed=1, emit=emit)
+            times.append(time.perf_counter() - wall)
+            cpu.append(time.process_time() - used)
         pipelined = len(report.pipelined())
     after_first = slice(1, None) if len(times) > 1 else slice(None)
     result = {

@@ -26,6 +26,7 @@ from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.collection import paused
 from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_socket
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
@@ -227,19 +228,20 @@ class Scheduler:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
         decided: list[Operation] = []
         try:
-            report = run_once(
-                self.cache.model,
-                configuration,
-                now,
-                seed,
-                budget,
-                None if self.shadow is not None else self._send,
-                registry=self.registry,
-                shard=shard,
-                sample_size=sample_size,
-                timer=self.reporter.metrics.timer,
-                assume=self.shadow is None,
-            )
+            with paused():
+                report = run_once(
+                    self.cache.model,
+                    configuration,
+                    now,
+                    seed,
+                    budget,
+                    None if self.shadow is not None else self._send,
+                    registry=self.registry,
+                    shard=shard,
+                    sample_size=sample_size,
+                    timer=self.reporter.metrics.timer,
+                    assume=self.shadow is None,
+                )
             decided = report.plan
         except Exception:
             log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)

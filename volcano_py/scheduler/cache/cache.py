@@ -25,6 +25,7 @@ from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.results import FIRST_PAUSE, ResultHandler
 from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
+from volcano_py.scheduler.collection import keep_loaded
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
@@ -206,9 +207,7 @@ class Cache:
 
     async def _wait_for_lists(self) -> None:
         await asyncio.gather(*(informer.synced.wait() for informer in self.informers.values()))
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        keep_loaded()
         gc.enable()
         log.info("all kinds are listed: %s", self.sizes())
         self.ready.set()

@@ -17,6 +17,7 @@ import numpy as np
 from volcano_py.scheduler.framework.class_view import ClassView, look, total_of_node
 from volcano_py.scheduler.framework.formulas import program
 from volcano_py.scheduler.framework.node_rules import Floats, Indices
+from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.model import resource
 from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
@@ -25,6 +26,8 @@ from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from volcano_py.scheduler.framework.placement import Placement
 
 FEW_COLUMNS = 4
 """Up to this number of changed columns are computed one by one; more in one vector pass."""
@@ -52,6 +55,13 @@ class Kernels(Protocol):
 
     def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
         """The node with the highest score, among equals the one of the lowest rank; −1 if all scores are −inf."""
+        ...
+
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+        """The best node for each of `count` equal tasks, one after the other; fewer if no further one fits now.
+
+        `v`: up to date, and `foreseeable`.
+        """
         ...
 
 
@@ -88,6 +98,9 @@ class NumpyKernels:
             return int(ties[rank[ties].argmin()])
         return first
 
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+        return places_of_run(v, task, count, placement)
+
 
 class CompiledKernels(NumpyKernels):
     """Loops as machine code. Raises ImportError if numba is not installed."""
@@ -99,6 +112,7 @@ class CompiledKernels(NumpyKernels):
 
         self._evaluate = compiled.evaluate
         self._best = compiled.best_column
+        self._places = compiled.places_of_run
         self._every: Indices = np.empty(0, dtype=np.intp)
         self._warm_up()
 
@@ -124,15 +138,26 @@ class CompiledKernels(NumpyKernels):
         best: int = self._best(masked, rank)
         return best
 
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+        p = v.program
+        if p is None:
+            return super().places_of_run(v, task, count, placement)
+        chosen: Indices = np.empty(count, dtype=np.intp)
+        found = self._places(
+            chosen, v.masked, placement.rank, placement.numbers.matrix, *p, v.future_differs, placement.kube_moves
+        )
+        placement.passes += 1
+        nodes: list[int] = chosen[:found].tolist()
+        return nodes
+
     def _warm_up(self) -> None:
         """The first call of a function is slower: the compiler then finds out how to read its arguments."""
         no, wholes, bools = np.empty((0, 1)), np.empty((0, 3), dtype=np.int64), np.empty(0, dtype=bool)
-        places = np.zeros(5, dtype=np.int64)
-        constants, none = np.empty((0, 3)), np.empty(0)
-        self._evaluate(
-            self._every, 0, no, wholes, constants, no, bools, wholes, none, places, False, bools, bools, bools, none
-        )
-        self._best(none, np.empty(0, dtype=np.int64))
+        constants, none, ranks = np.empty((0, 3)), np.empty(0), np.empty(0, dtype=np.int64)
+        nothing = (no, wholes, constants, no, bools, wholes, none, np.zeros(5, dtype=np.int64), False)
+        self._evaluate(self._every, 0, *nothing, bools, bools, bools, none)
+        self._places(self._every, none, ranks, *nothing, False)
+        self._best(none, ranks)
 
     def _run(self, v: ClassView, numbers: NodeNumbers, nodes: Indices, count: int) -> None:
         p = v.program

@@ -23,7 +23,6 @@ from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import Code, FitErrors
 from volcano_py.scheduler.framework.node_rules import Bools, Filter, Floats, Indices, Score
 from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
-from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.framework.shortages import SessionShortages
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
 from volcano_py.scheduler.model.some_nodes import SomeNodes
@@ -159,7 +158,7 @@ class Placement(ClassViews):
             return []
         if not self.up_to_date(view, task):
             return []
-        return places_of_run(view, task, count, self)
+        return self.kernels.places_of_run(view, task, count, self)
 
     @isolating
     def best_among(self, task: Task, nodes: Bools) -> int | None:

@@ -8,9 +8,8 @@ job of a victim.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
@@ -18,11 +17,13 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
-T = TypeVar("T")
 
+class SessionJobs:
+    """By UID, in the order of the UIDs, with the methods of a Mapping. Iteration over all of them creates the settled
+    ones, too.
 
-class SessionJobs(Mapping[str, SessionJob]):
-    """By UID, in the order of the UIDs. Iteration over all of them creates the settled ones, too."""
+    It is no subclass of Mapping, so that it can be compiled: actions and plugins look up the job of every task.
+    """
 
     def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
         self._active = list(active.values())
@@ -51,8 +52,8 @@ class SessionJobs(Mapping[str, SessionJob]):
             raise KeyError(uid)
         return job
 
-    def get(self, uid: str, default: T | None = None) -> SessionJob | T | None:  # type: ignore[override]
-        """As dict.get, and as fast for jobs that exist: actions look up the job of every candidate."""
+    def get(self, uid: str, default: SessionJob | None = None) -> SessionJob | None:
+        """The job; `default` if there is none."""
         job = self._made.get(uid)
         if job is None:
             if uid not in self._settled:
@@ -68,6 +69,15 @@ class SessionJobs(Mapping[str, SessionJob]):
 
     def __len__(self) -> int:
         return len(self._made.keys() | self._settled)
+
+    def keys(self) -> list[str]:
+        return list(self)
+
+    def values(self) -> list[SessionJob]:
+        return [self[uid] for uid in self]
+
+    def items(self) -> list[tuple[str, SessionJob]]:
+        return [(uid, self[uid]) for uid in self]
 
 
 @dataclass

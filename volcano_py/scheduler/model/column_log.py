@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 16
-"""Up to this number of changes are looked up in their order; more are looked up by node."""
+"""Up to this number of changes, or one for each 16 nodes, are looked up in their order; more are looked up by node."""
 
 
 class ColumnLog:
@@ -38,6 +38,6 @@ class ColumnLog:
         count = len(self._changed) - position
         if count == 1:
             return [self._changed[-1]]
-        if count <= _FEW:
+        if count <= max(_FEW, len(self._last) // 16):
             return list(set(self._changed[position:]))
         return (self._last >= position).nonzero()[0]
