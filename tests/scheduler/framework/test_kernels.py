@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from hypothesis import strategies as s
 from tests.scheduler.framework.test_placement import open_session
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework import kernels
+from volcano_py.scheduler.framework.class_view import ClassView
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.kernels import CompiledKernels, NumpyKernels
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.node_table import NodeNumbers
+from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -100,6 +104,68 @@ def test_the_best_columns_are_equal(columns: list[tuple[float, int]]) -> None:
     order = sorted(range(len(columns)), key=lambda i: (columns[i][1], i))
     ranks = np.array([order.index(i) for i in range(len(columns))], dtype=np.int64)
     assert CompiledKernels().best_column(masked, ranks) == NumpyKernels().best_column(masked, ranks)
+
+
+class RuleKernels(NumpyKernels):
+    """Calls the rules for every pass."""
+
+    def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
+        pass
+
+
+def odd_node(i: int, cpu: int) -> dict[str, object]:
+    """A node with few pods and a taint, or one with the usual number of pods."""
+    if i % 5:
+        return {"cpu": cpu, "memory": f"{cpu % 4 + 1}Gi", "pods": cpu % 3 + 2, "taints": ["a=b:PreferNoSchedule"]}
+    return {"cpu": cpu, "memory": "2Gi"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    cpus=s.lists(s.integers(1, 9), min_size=36, max_size=48),
+    requests=s.lists(s.tuples(s.integers(0, 40), s.integers(0, 40)), min_size=10, max_size=20),
+    weights=s.sampled_from(({}, {"binpack.cpu": 3, "binpack.weight": 2}, {"mostrequested.weight": 2})),
+    nodes=s.lists(s.integers(0, 35), min_size=5, max_size=8, unique=True),
+    waits=s.booleans(),
+)
+def test_few_nodes_are_as_the_rules_evaluate_them(
+    cpus: list[int],
+    requests: list[tuple[int, int]],
+    weights: dict[str, int],
+    nodes: list[int],
+    waits: bool,
+) -> None:
+    objects = manifests(
+        {
+            "nodes": {f"n{i}": odd_node(i, cpu) for i, cpu in enumerate(cpus)},
+            "jobs": {
+                f"j{i}": {"phase": "Inqueue", "each": {"cpu": cpu / 10, "memory": f"{memory * 50}Mi"}}
+                for i, (cpu, memory) in enumerate(requests)
+            },
+        }
+    )
+    nodeorder = {k: v for k, v in weights.items() if not k.startswith("binpack")}
+    binpack = {k: v for k, v in weights.items() if k.startswith("binpack")}
+    tiers: Any = [["gang"], ["predicates", {"nodeorder": nodeorder}, {"binpack": binpack}]]
+    sessions = [open_session(objects, tiers) for _ in range(2)]
+    few = 0
+    for session, made in zip(sessions, (NumpyKernels(), RuleKernels()), strict=True):
+        session.placement.kernels = made
+        tasks = [task for job in session.jobs.values() for task in job.tasks.values()]
+        statement = Statement(session)
+        if waits:
+            statement.pipeline(tasks[-1], 0, evicted=False)
+        for task in tasks:
+            session.placement.view(task)
+        for i, node in enumerate(nodes):
+            (
+                statement.pipeline(tasks[i], node, evicted=False)
+                if waits and i % 2
+                else statement.allocate(tasks[i], node)
+            )
+        few += session.placement.view(tasks[0]).few is not None
+    views_equal(sessions[0], sessions[1])
+    assert few == 1
 
 
 def test_the_default_rules_have_a_program() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from volcano_py.scheduler.framework.few_nodes import FewNodes
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.formulas import Program
 from volcano_py.scheduler.framework.node_rules import (
@@ -142,6 +143,7 @@ class ClassView:
         "all_rows",
         "batch",
         "domain_filters",
+        "few",
         "filters",
         "fit_errors",
         "foreseeable",
@@ -195,6 +197,8 @@ class ClassView:
     in releasing capacity."""
     program: Program | None
     """The rules as data for the compiled kernels; None: the rules are called."""
+    few: FewNodes | None
+    """The rules for few nodes with numpy; None: the rules are called."""
     foreseeable: bool
     """Whether the nodes of a run of equal tasks can be found together."""
     fit_errors: tuple[int, FitErrors] | None

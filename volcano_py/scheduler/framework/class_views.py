@@ -92,7 +92,7 @@ class ClassViews:
         v.gates = [f for f in v.filters if is_idle_gate(f)]
         v.future_differs = self.numbers.future_differs or bool(v.gates)
         v.stale = False
-        v.program = None
+        v.program = v.few = None
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
         v.masked = np.empty(count)
@@ -157,7 +157,7 @@ class ClassViews:
             if constant != part.constant:
                 part.constant = constant
                 v.stale = True
-        if v.program is not None and v.stale:
+        if v.stale and (v.program is not None or v.few is not None):
             self.kernels.prepare(v, task, self.numbers)
         return True
 

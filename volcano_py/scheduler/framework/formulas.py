@@ -74,7 +74,17 @@ class Program(NamedTuple):
     """Rows in the matrix of numbers: of max_pods, kube_pods, kube_nonzero, kube_requested and kube_capacity."""
 
 
-_Operation = tuple[tuple[int, int, int], tuple[float, float, float]]
+_Operation = tuple[tuple[Formula, int, int], tuple[float, float, float]]
+"""A formula with up to two rows of the matrix of numbers (or of the list of statics), and its constants."""
+
+
+class Operations(NamedTuple):
+    """The rules of one class in the order in which they are evaluated, and the sums of the STATIC scores."""
+
+    each: list[_Operation]
+    statics: list[Floats]
+
+
 _ALL: Bools = np.empty(0, dtype=bool)
 
 
@@ -85,28 +95,35 @@ def term_of(rule: LocalFilter | LocalScore, task: Task) -> Term | None:
     return term
 
 
-def program(v: ClassView, task: Task, numbers: NodeNumbers) -> Program | None:
-    """The program of a class; None if one of its rules has no term."""
+def operations_of(v: ClassView, task: Task, numbers: NodeNumbers) -> Operations | None:
+    """The operations of a class; None if one of its rules has no term."""
     if v.gates:
         return None
-    operations: list[_Operation] = []
+    found = Operations([], [])
     for f in v.filters:
         term = term_of(f, task)
         if term is None or term.formula is not Formula.POD_NUMBER:
             return None
-        operations.append(_operation(term.formula))
-    statics: list[Floats] = []
+        found.each.append(_operation(term.formula))
     for parts, end in ((v.order, Formula.END_ORDER), (v.batch, Formula.END_BATCH)):
         for part in parts:
-            if not _append(operations, statics, part, task, numbers):
+            if not _append(found, part, task, numbers):
                 return None
-            operations.append(_operation(end))
+            found.each.append(_operation(end))
+    return found
+
+
+def program(v: ClassView, task: Task, numbers: NodeNumbers) -> Program | None:
+    """The program of a class; None if one of its rules has no term."""
+    found = operations_of(v, task, numbers)
+    if found is None:
+        return None
     at = {name: where.start if isinstance(where, slice) else where for name, where in numbers.where.items()}
     fit = [(at["idle"] + row, at["releasing"] + row, at["pipelined"] + row) for row in v.rows]
     return Program(
-        np.array([heads for heads, _ in operations], dtype=np.int64).reshape(-1, 3),
-        np.array([values for _, values in operations], dtype=np.float64).reshape(-1, 3),
-        _stacked(statics, len(v.ok)),
+        np.array([heads for heads, _ in found.each], dtype=np.int64).reshape(-1, 3),
+        np.array([values for _, values in found.each], dtype=np.float64).reshape(-1, 3),
+        _stacked(found.statics, len(v.ok)),
         _ALL if v.static is None else np.ascontiguousarray(v.static),
         np.array(fit, dtype=np.int64).reshape(-1, 3),
         np.ascontiguousarray(v.vector[v.rows], dtype=np.float64),
@@ -117,21 +134,21 @@ def program(v: ClassView, task: Task, numbers: NodeNumbers) -> Program | None:
     )
 
 
-def _append(operations: list[_Operation], statics: list[Floats], part: Share, task: Task, numbers: NodeNumbers) -> bool:
+def _append(found: Operations, part: Share, task: Task, numbers: NodeNumbers) -> bool:
     """Append what one plugin adds to a sum; False: one of its scores has no term."""
     for score in part.local:
         term = term_of(score, task)
         if term is None:
             return False
         if term.formula is Formula.FULLNESS:
-            operations += _fullness(term.constants, numbers)
+            found.each.extend(_fullness(term.constants, numbers))
         else:
-            operations.append(_operation(term.formula, *term.constants))
+            found.each.append(_operation(term.formula, *term.constants))
     if part.static is not None:
-        operations.append(_operation(Formula.STATIC, row=len(statics)))
-        statics.append(part.static)
+        found.each.append(_operation(Formula.STATIC, row=len(found.statics)))
+        found.statics.append(part.static)
     if part.domain:
-        operations.append(_operation(Formula.CONSTANT, part.constant))
+        found.each.append(_operation(Formula.CONSTANT, part.constant))
     return True
 
 

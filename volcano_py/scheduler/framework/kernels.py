@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from volcano_py.scheduler.framework.class_view import ClassView, look, total_of_node
+from volcano_py.scheduler.framework.few_nodes import few_nodes, look_at_few
 from volcano_py.scheduler.framework.formulas import program
 from volcano_py.scheduler.framework.node_rules import Floats, Indices
 from volcano_py.scheduler.framework.run_places import places_of_run
 from volcano_py.scheduler.model import resource
 from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
+from volcano_py.scheduler.model.some_nodes import SomeNodes
 from volcano_py.scheduler.model.task import Task
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ class NumpyKernels:
     name = "numpy"
 
     def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
-        pass
+        v.few = few_nodes(v, task, numbers)
 
     def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
-        _pass(v, task, numbers, ALL_NODES)
+        _store(v, ALL_NODES, look(v, task, numbers, ALL_NODES))
 
     def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
         if len(nodes) <= FEW_COLUMNS:
@@ -82,9 +83,13 @@ class NumpyKernels:
                 _one(v, task, numbers, int(node))
         elif len(nodes) * 4 < len(v.ok):
             indices = np.asarray(nodes, dtype=np.intp)
-            _pass(v, task, SomeNodes(numbers, indices), indices)
+            if v.few is not None:
+                found = look_at_few(v.few, numbers.matrix, indices, v.future_differs)
+            else:
+                found = look(v, task, SomeNodes(numbers, indices), indices)
+            _store(v, indices, found)
         else:
-            _pass(v, task, numbers, ALL_NODES)
+            self.all_columns(v, task, numbers)
 
     def best_column(self, masked: Floats, rank: NDArray[np.int64]) -> int:
         if not len(masked):
@@ -207,9 +212,9 @@ def _compiled() -> Kernels | None:
         return None
 
 
-def _pass(v: ClassView, task: Task, numbers: Numbers, nodes: Any) -> None:
-    """One vector pass over some nodes, or over all (`ALL_NODES`)."""
-    v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = look(v, task, numbers, nodes)
+def _store(v: ClassView, nodes: Any, found: tuple[Any, Any, Any, Any]) -> None:
+    """Store the result of a pass over some nodes, or over all (`ALL_NODES`)."""
+    v.ok[nodes], v.idle[nodes], future, v.masked[nodes] = found
     if v.future_differs:
         v.future[nodes] = future
 

@@ -26,13 +26,13 @@ class SomeNodes:
     kube_pods: Floats
 
     def __init__(self, numbers: NodeNumbers, nodes: NDArray[np.intp]) -> None:
-        self._where = numbers.where
-        self._gathered: Floats = numbers.matrix.take(nodes, axis=1)
+        self.where = numbers.where
+        self.matrix: Floats = numbers.matrix.take(nodes, axis=1)
         self.nodes = nodes
         """Their columns in the table."""
 
     def __getattr__(self, name: str) -> Floats:
-        own: Floats = self._gathered[self._where[name]]
+        own: Floats = self.matrix[self.where[name]]
         setattr(self, name, own)
         return own
 
