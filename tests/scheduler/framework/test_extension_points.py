@@ -110,6 +110,22 @@ def test_the_first_reason_against_a_job_or_task_is_reported() -> None:
     assert points("job_valid").job_valid(S) is None and points("pre_predicate").pre_predicate(S) is None
 
 
+def test_a_pre_predicate_is_not_called_for_classes_that_it_does_not_concern() -> None:
+    rejected, other = (SimpleNamespace(key=str(i), spec_class=SimpleNamespace(id=i)) for i in range(2))
+    calls = []
+
+    def reject(task: Any) -> str:
+        calls.append(task)
+        return "no"
+
+    made: Any = Points()
+    with made.registration("a"):
+        made.add_pre_predicate(reject, concerns=lambda task: task is rejected)
+    made.callbacks.compile([[PluginOption("a", EVERY_FLAG)]])
+    assert [made.pre_predicate(each) for each in (rejected, other, other)] == ["no", None, None]
+    assert calls == [rejected]
+
+
 def test_sub_job_callbacks_run_only_for_jobs_with_policies() -> None:
     alone: Any = Subject(has_policies=False)
     made = points("sub_job_ready", {"a": returns(False)})

@@ -62,7 +62,7 @@ class Allocate(Action):
                     continue
                 sheets[job.uid] = sheet
             else:
-                todo = task_queue(session, (t for t in session.pending(job) if _placeable(t)))
+                todo = task_queue(session, [t for t in session.pending(job) if _placeable(t)])
                 if not todo:
                     continue
                 tasks[job.uid] = todo

@@ -10,7 +10,6 @@ from volcano_py.scheduler.actions.task_queue import TaskQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model.demand import NONE
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.task import Task
 
@@ -74,9 +73,4 @@ def _kind(task: Task) -> tuple[int, str]:
 
 def _special(session: Session, task: Task) -> bool:
     """Whether more than the kind of a task decides about its node."""
-    return (
-        task.claims is not NONE
-        or task.sched_gated
-        or task.needs_queue_admission
-        or session.nominated_node(task) is not None
-    )
+    return not task.plain or session.nominated_node(task) is not None

@@ -72,8 +72,9 @@ class _Heap(list[Task]):
 
 
 def task_queue(session: Orders, tasks: Iterable[Task]) -> TaskQueue:
-    """The tasks, the first one last: remove them with `pop()`, and duplicate them with `copy()`."""
-    found = list(tasks)
+    """The tasks, the first one last: remove them with `pop()`, and duplicate them with `copy()`. A list is sorted in
+    place."""
+    found: list[Task] = tasks if isinstance(tasks, list) else list(tasks)
     if len(found) < 2:
         return found
     if session.task_order_moves:

@@ -249,7 +249,10 @@ class Session(TaskMoves):
 
     def nominated_node(self, task: Task) -> int | None:
         """The column of the node on which an earlier session evicted pods for a task."""
-        kept = self.cluster.nominations.node_of.get(task.key) if self.deviations.kept_nominations else None
+        nominations = self.cluster.nominations.node_of
+        if task.plain and not nominations:
+            return None
+        kept = nominations.get(task.key) if self.deviations.kept_nominations else None
         name = kept or task.pod.status.nominated_node_name
         return self.table.index.get(name) if name and task.key not in self.forgotten_nominations else None
 

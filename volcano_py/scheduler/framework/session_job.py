@@ -147,6 +147,8 @@ class SessionJob(GangCounts):
     @property
     def has_topology(self) -> bool:
         """Whether the job or one of its sub-jobs has a constraint on how close together its pods must be."""
+        if not self.sub_jobs:
+            return self.constraint is not None
         return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
 
     @property

@@ -36,6 +36,7 @@ class Task:
         "name",
         "namespace",
         "node",
+        "plain",
         "pod",
         "preemptable",
         "priority",
@@ -53,6 +54,8 @@ class Task:
         annotations = meta.annotations or {}
         labels = meta.labels or {}
         self.pod = pod
+        self.assigned: dict[str, str] | None = None
+        """Annotations of a binding that was sent and that the pod does not contain yet."""
         self.set_class(spec_class, claims)
         self.namespace = meta.namespace
         self.name = meta.name
@@ -68,13 +71,18 @@ class Task:
         self.node = pod.spec.node_name
         self.status = status.of_pod(pod.status.phase, meta.deletion_timestamp is not None, self.node)
         self.slot = -1
-        self.assigned: dict[str, str] | None = None
-        """Annotations of a binding that was sent and that the pod does not contain yet."""
 
     def set_class(self, spec_class: SpecClass, claims: Demand) -> None:
         """Set the class, which depends on the pod and on the requirements of its claims."""
         self.spec_class = spec_class
         self.claims = claims
+        self.plain = (
+            claims is NONE
+            and not self.pod.spec.scheduling_gates
+            and not self.pod.status.nominated_node_name
+            and not self.needs_queue_admission
+        )
+        """Whether it has no claims, gates or nominated node: its class decides about its node."""
         self.request: Resource = spec_class.request
         self.best_effort = spec_class.best_effort
 

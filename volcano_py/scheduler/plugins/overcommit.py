@@ -14,6 +14,7 @@ from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU
 from volcano_py.scheduler.plugins.overcommit_arguments import DEFAULT_FACTOR, OvercommitArguments
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.plugins.queue_shares.within import exceeded
 
 
 class Overcommit(Plugin):
@@ -48,9 +49,8 @@ class Overcommit(Plugin):
         def enqueueable(job: SessionJob) -> Vote:
             if job.min_resources is None:
                 return Vote.PERMIT
-            requested = inqueue.clone().add(job.min_resources)
-            fits, lacking = requested.less_equal_dimension(idle, job.min_resources)
-            if fits:
+            lacking = exceeded(job.min_resources, idle, (inqueue,))
+            if not lacking:
                 return Vote.PERMIT
             if claims and session.entitled(job.queue, job.min_resources):
                 return Vote.PERMIT
@@ -64,7 +64,7 @@ class Overcommit(Plugin):
                     requested=job.min_resources[d],
                     held=limit - idle[d] + inqueue[d],
                     limit=limit,
-                    missing=requested[d] - idle[d],
+                    missing=job.min_resources[d] + inqueue[d] - idle[d],
                 )
             )
             return Vote.REJECT

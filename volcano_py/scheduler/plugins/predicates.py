@@ -100,7 +100,9 @@ class Predicates(Plugin):
                 return f"plugin DynamicResources pre-predicates failed {problem}"
             return None
 
-        session.add_pre_predicate(pre_predicate)
+        session.add_pre_predicate(
+            pre_predicate, concerns=lambda task: task.spec_class.affinity is not None or task.claims is not NONE
+        )
         _follow(session, self.name)
         followed = session.shared(_Followed, _Followed)
         if a.volume_binding and not followed.volumes:

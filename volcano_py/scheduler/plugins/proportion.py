@@ -24,7 +24,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
-from volcano_py.scheduler.plugins.queue_shares.within import within
+from volcano_py.scheduler.plugins.queue_shares.within import exceeded, within
 
 
 class Attributes:
@@ -153,9 +153,10 @@ class Proportion(Plugin):
         def order(left: Queue, right: Queue) -> int:
             if left.priority != right.priority:
                 return -1 if left.priority > right.priority else 1
-            a, b = attributes[left.name].share, attributes[right.name].share
+            first, second = attributes[left.name], attributes[right.name]
+            a, b = first.share, second.share
             if a == b and fair:
-                a, b = attributes[left.name].claims(whole), attributes[right.name].claims(whole)
+                a, b = first.claims(whole), second.claims(whole)
             return (a > b) - (a < b)
 
         def entitled(queue: str, requested: Resource) -> bool:
@@ -235,9 +236,8 @@ class Proportion(Plugin):
                 return Vote.REJECT
             if job.min_resources is None:
                 return Vote.PERMIT
-            requested = job.min_resources.clone().add(q.allocated).add(q.inqueue).sub_unchecked(q.elastic)
-            fits, lacking = requested.less_equal_dimension(q.real_capability, job.min_resources)
-            if fits:
+            lacking = exceeded(job.min_resources, q.real_capability, (q.allocated, q.inqueue), q.elastic)
+            if not lacking:
                 return Vote.PERMIT
             text = format_names("queue resource quota insufficient", "insufficient", lacking)
             session.note(job, "Normal", "Unschedulable", text)

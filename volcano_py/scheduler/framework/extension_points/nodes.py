@@ -28,6 +28,10 @@ class NodeRules(NetworkDomains):
         self._scores: dict[str, list[Score]] = {}
         self._needs_pre_predicate: set[str] = set()
         self._pre_predicated: set[str] = set()
+        self._pre_predicate_concerns: dict[str, Callable[[Task], bool]] = {}
+        """By plugin: whether its pre_predicate can reject a task, if the plugin has stated it."""
+        self._unconcerned: dict[int, bool] = {}
+        """By class: whether no plugin can reject its tasks."""
 
     @contextmanager
     def registration(self, plugin: str) -> Iterator[None]:
@@ -36,8 +40,13 @@ class NodeRules(NetworkDomains):
         with super().registration(plugin):
             yield
 
-    def add_pre_predicate(self, fn: Callable[[Task], str | None]) -> None:
+    def add_pre_predicate(
+        self, fn: Callable[[Task], str | None], *, concerns: Callable[[Task], bool] | None = None
+    ) -> None:
         """Reject a task for all nodes, with the reason; None: the nodes are filtered.
+
+        `concerns`: whether the plugin can reject a task; the result must be the same for all tasks of a class. `fn` is
+        then not called for other tasks.
 
         Called: once per task before its nodes are filtered.
         Combination: the first rejection.
@@ -45,9 +54,21 @@ class NodeRules(NetworkDomains):
         On error: the task is rejected.
         """
         self._add("pre_predicate", fn)
+        self._pre_predicate_concerns.pop(self.registering, None)
+        if concerns is not None:
+            self._pre_predicate_concerns[self.registering] = concerns
+        self._unconcerned.clear()
 
     def pre_predicate(self, task: Task) -> str | None:
         """Why the task is rejected for all nodes; None: the nodes are filtered."""
+        if self._pre_predicate_concerns:
+            unconcerned = self._unconcerned.get(task.spec_class.id)
+            if unconcerned is None:
+                unconcerned = self._unconcerned[task.spec_class.id] = not self._is_concerned(task)
+            if unconcerned:
+                if self._needs_pre_predicate:
+                    self._pre_predicated.add(task.key)
+                return None
         for plugin, answer in self.callbacks.answers("pre_predicate", task):
             if isinstance(answer, Fault):
                 return f"plugin {plugin} failed: {answer.error.partition(': ')[2]}"
@@ -57,6 +78,17 @@ class NodeRules(NetworkDomains):
             if plugin in self._needs_pre_predicate:
                 self._pre_predicated.add(task.key)
         return None
+
+    def _is_concerned(self, task: Task) -> bool:
+        for plugin, _, _ in self.callbacks.enabled("pre_predicate"):
+            concerns = self._pre_predicate_concerns.get(plugin)
+            try:
+                if concerns is None or concerns(task):
+                    return True
+            except Exception as e:
+                self.callbacks.fault(plugin, "pre_predicate", e, task.key)
+                return True
+        return False
 
     def without_pre_predicate(self, task: Task) -> frozenset[str]:
         """The plugins whose filters reject the task because their pre_predicate was not called for it in this

@@ -69,7 +69,7 @@ class Drf(Plugin):
             return held
 
         def gets(job: str, amount: Resource) -> None:
-            if job in session.jobs:
+            if job in moved or job in session.jobs:
                 now[job] = dominant(allocated(job).add(amount))
 
         def on_deallocate(task: Task, node: int) -> None:

@@ -13,6 +13,9 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 
+_NOTHING = Resource()
+"""What most jobs that wait hold; it is not changed."""
+
 
 class Demand:
     """What the jobs of one queue hold and request; every job counts once."""
@@ -32,6 +35,8 @@ class Demand:
             (self.request, part.request),
             (self.elastic, part.elastic),
         ):
+            if amount is _NOTHING:
+                continue
             if sign > 0:
                 total.add(amount)
             else:
@@ -64,7 +69,9 @@ class JobDemand:
 
     def __init__(self, job: Job) -> None:
         self.queue = job.queue
-        self.allocated = job.allocated.clone()
+        held = job.allocated
+        nothing = not (held.milli_cpu or held.memory or held.scalars)
+        self.allocated = _NOTHING if nothing else held.clone()
         c = job.counts
         if sum(c) == c[st.PENDING] + c[st.BOUND] + c[st.BINDING] + c[st.RUNNING]:
             self.request = job.total_request.clone()
@@ -73,8 +80,8 @@ class JobDemand:
             for t in job.tasks.values():
                 if t.status == st.PENDING or st.IS_ALLOCATED[t.status]:
                     self.request.add(t.request)
-        holds = not self.allocated.is_empty()
-        self.elastic = exceeded_part(job.allocated, job.min_resources or Resource()) if holds else Resource()
+        holds = not nothing and not held.is_empty()
+        self.elastic = exceeded_part(held, job.min_resources or Resource()) if holds else _NOTHING
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobDemand) and all(getattr(self, f) == getattr(other, f) for f in _OF_JOB)
