@@ -110,7 +110,7 @@ class RuleKernels(NumpyKernels):
     """Calls the rules for every pass."""
 
     def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
-        pass
+        v.few, v.few_known = None, True
 
 
 def odd_node(i: int, cpu: int) -> dict[str, object]:

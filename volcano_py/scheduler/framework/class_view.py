@@ -144,6 +144,7 @@ class ClassView:
         "batch",
         "domain_filters",
         "few",
+        "few_known",
         "filters",
         "fit_errors",
         "foreseeable",
@@ -199,6 +200,8 @@ class ClassView:
     """The rules as data for the compiled kernels; None: the rules are called."""
     few: FewNodes | None
     """The rules for few nodes with numpy; None: the rules are called."""
+    few_known: bool
+    """Whether `few` is set. Most classes never need it."""
     foreseeable: bool
     """Whether the nodes of a run of equal tasks can be found together."""
     fit_errors: tuple[int, FitErrors] | None

@@ -93,6 +93,7 @@ class ClassViews:
         v.future_differs = self.numbers.future_differs or bool(v.gates)
         v.stale = False
         v.program = v.few = None
+        v.few_known = False
         v.ok, v.idle = np.empty(count, dtype=bool), np.empty(count, dtype=bool)
         v.future = np.empty(count, dtype=bool) if v.future_differs else v.idle
         v.masked = np.empty(count)
@@ -157,7 +158,7 @@ class ClassViews:
             if constant != part.constant:
                 part.constant = constant
                 v.stale = True
-        if v.stale and (v.program is not None or v.few is not None):
+        if v.stale and (v.program is not None or v.few_known):
             self.kernels.prepare(v, task, self.numbers)
         return True
 

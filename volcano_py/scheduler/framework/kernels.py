@@ -72,7 +72,7 @@ class NumpyKernels:
     name = "numpy"
 
     def prepare(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
-        v.few = few_nodes(v, task, numbers)
+        v.few, v.few_known = None, False
 
     def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
         _store(v, ALL_NODES, look(v, task, numbers, ALL_NODES))
@@ -83,6 +83,8 @@ class NumpyKernels:
                 _one(v, task, numbers, int(node))
         elif len(nodes) * 4 < len(v.ok):
             indices = np.asarray(nodes, dtype=np.intp)
+            if not v.few_known:
+                v.few, v.few_known = few_nodes(v, task, numbers), True
             if v.few is not None:
                 found = look_at_few(v.few, numbers.matrix, indices, v.future_differs)
             else:
