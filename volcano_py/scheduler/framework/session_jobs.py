@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
@@ -89,7 +90,7 @@ class SettledJobs:
     _queues: set[str] = field(default_factory=set)
     """The queues at the last opening."""
     _position: int = -1
-    _rules: object = None
+    _rules: Any = None
 
     def refresh(self, cluster: Cluster, rules: object) -> None:
         """Called when a session opens: jobs that have changed are active again; all are active after a change of the
