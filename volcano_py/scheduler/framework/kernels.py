@@ -50,7 +50,7 @@ class Kernels(Protocol):
         """Compute the view's arrays for all nodes."""
         ...
 
-    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int]) -> None:
         """Compute the view's arrays for some nodes."""
         ...
 
@@ -77,10 +77,10 @@ class NumpyKernels:
     def all_columns(self, v: ClassView, task: Task, numbers: NodeNumbers) -> None:
         _store(v, ALL_NODES, look(v, task, numbers, ALL_NODES))
 
-    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int]) -> None:
         if len(nodes) <= FEW_COLUMNS:
             for node in nodes:
-                _one(v, task, numbers, int(node))
+                _one(v, task, numbers, node)
         elif len(nodes) * 4 < len(v.ok):
             indices = np.asarray(nodes, dtype=np.intp)
             if not v.few_known:
@@ -135,7 +135,7 @@ class CompiledKernels(NumpyKernels):
             self._every = np.arange(count, dtype=np.intp)
         self._run(v, numbers, self._every, count)
 
-    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int] | Indices) -> None:
+    def some_columns(self, v: ClassView, task: Task, numbers: NodeNumbers, nodes: list[int]) -> None:
         if v.program is None:
             super().some_columns(v, task, numbers, nodes)
         else:

@@ -55,7 +55,7 @@ class ResolvableNodes:
                 known = known._replace(nodes=_all(placement, task, known.applied))
             else:
                 for node in changed:
-                    known.nodes[node] = _one(placement, task, known.applied, int(node))
+                    known.nodes[node] = _one(placement, task, known.applied, node)
             known = known._replace(position=log.position)
         if len(self._known) >= _KEPT:
             del self._known[next(iter(self._known))]

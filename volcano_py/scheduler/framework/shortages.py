@@ -108,7 +108,7 @@ class Shortages:
         columns = {cluster.nodes.index[name] for name in names if name in cluster.nodes.index}
         # A new session starts with the numbers of the model, whatever the last one had placed.
         for log in (self._log, numbers.log):
-            columns.update(np.asarray(log.since(0)).tolist())
+            columns.update(log.since(0))
         return np.array(sorted(columns), dtype=np.intp)
 
     def _compare(self, table: NodeTable, numbers: NodeNumbers, changed: Indices) -> None:

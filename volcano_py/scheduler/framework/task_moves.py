@@ -105,7 +105,7 @@ class TaskMoves(Orders):
         amounts = tasks[0].spec_class.vector(self.table)[:, None] * counts
         n.idle[:, columns] -= amounts
         n.used[:, columns] += amounts
-        n.log.add_all(columns)
+        n.log.add_all(columns.tolist())
         for i, handler in enumerate(handlers):
             try:
                 assert handler.allocate_run is not None

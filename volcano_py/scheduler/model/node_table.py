@@ -110,7 +110,7 @@ class NodeNumbers:
             setattr(self, name, self.matrix[at])
         self._set_parts()
         self.foreign = np.zeros((rows, nodes))
-        self.log = ColumnLog(nodes)
+        self.log = ColumnLog()
         self.future_differs = False
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.session import Session
 
 Floats = NDArray[np.float64]
+_FEW = 16
+"""Up to this number of changed nodes are computed one by one."""
 
 
 class FutureCapacity:
@@ -26,7 +28,7 @@ class FutureCapacity:
             self._amounts = n.future_idle()
         elif self._position != n.log.position:
             nodes = n.log.since(self._position)
-            for node in nodes if isinstance(nodes, list) else [nodes]:
+            for node in nodes if len(nodes) <= _FEW else [nodes]:
                 self._amounts[:, node] = n.idle[:, node] + n.releasing[:, node] - n.pipelined[:, node]
         self._position = n.log.position
         return self._amounts

@@ -81,7 +81,7 @@ def _update(placement: Placement, task: Task, scores: Floats, position: int) -> 
         scores[nodes] = total_of_nodes(view, task, SomeNodes(placement.numbers, nodes), nodes)
         return
     for node in changed:
-        scores[node] = total_of_node(view, task, int(node))
+        scores[node] = total_of_node(view, task, node)
 
 
 def best_first(session: Session, task: Task, nodes: Bools, freeable: Bools | None = None) -> Iterator[int]:

@@ -144,7 +144,7 @@ class PlacedTasks:
             drop_oldest(self._freed, _KEPT)
             self._freed[permitted.key] = freed
         elif freed.position != log.position:
-            for node in map(int, log.since(freed.position)):
+            for node in log.since(freed.position):
                 here = self._of_node.get(node)
                 if here is not None:
                     chosen = freed.permitted[here] & freed.selects[statuses[self._slots[here]]]
