@@ -51,7 +51,7 @@ class Backfill(Action):
 def _report(job: SessionJob, task: Task, error: str | None) -> None:
     """Report why the pods of a job cannot be bound with a task."""
     if error is not None:
-        job.fit_errors[task.key] = FitErrors(error=error)
+        job.set_fit_errors(task, FitErrors(error=error))
 
 
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:

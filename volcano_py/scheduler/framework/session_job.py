@@ -27,6 +27,12 @@ from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 from volcano_py.scheduler.model.task import Task
 
+# Most jobs of a session have none of these, and share the empty ones; they are replaced when something is added.
+_NO_ERRORS: dict[str, FitErrors] = {}
+_NO_ROLES: set[str] = set()
+_NO_SUB_JOBS: dict[str, SubJob] = {}
+_NO_MINIMUMS: dict[str, int] = {}
+
 LastTry = tuple[int, str, bool]
 """What a discarded statement had decided for a task: status, node name, and whether pods would be evicted for it."""
 
@@ -85,10 +91,10 @@ class SessionJob(GangCounts):
         self.allocated = job.allocated.clone()
         self.rank: tuple[Any, ...] | None = None
         """The plugins' part of the sort key, if it is kept; until a task moves."""
-        self.fit_errors: dict[str, FitErrors] = {}
-        """By task key."""
-        self.fit_failed_roles = set()
-        self.role_errors: dict[str, FitErrors] = {}
+        self.fit_errors = _NO_ERRORS
+        """By task key; not to be changed by others."""
+        self.fit_failed_roles = _NO_ROLES
+        self.role_errors = _NO_ERRORS
         """By role: the fit errors of the first of its tasks that all nodes rejected."""
         self.job_fit_errors = ""
         self.cause: Cause | None = None
@@ -100,11 +106,11 @@ class SessionJob(GangCounts):
         """How close together the pods of the job must be; None: no constraint."""
         self.allocated_hyper_node = ""
         """The lowest HyperNode that contains all of its placed tasks."""
-        self.sub_jobs: dict[str, SubJob] = {}
+        self.sub_jobs = _NO_SUB_JOBS
         """By UID; empty unless the job has a topology or sub-group policies."""
-        self.min_sub_jobs: dict[str, int] = {}
+        self.min_sub_jobs = _NO_MINIMUMS
         """How many sub-jobs of each policy must be ready."""
-        self._sub_job_of: dict[str, SubJob] = {}
+        self._sub_job_of = _NO_SUB_JOBS
 
     # ---- sub-jobs ---------------------------------------------------------------------------------------
 
@@ -117,6 +123,7 @@ class SessionJob(GangCounts):
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
         self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}
+        self.sub_jobs, self._sub_job_of = dict(self.sub_jobs), dict(self._sub_job_of)
         for task in self.tasks.values():
             found = sub_group_of(task, policies)
             if found is None:
@@ -266,8 +273,17 @@ class SessionJob(GangCounts):
 
     # ---- fit errors -------------------------------------------------------------------------------------
 
-    def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
+    def set_fit_errors(self, task: Task, errors: FitErrors) -> None:
+        """Set the errors of one task, which count for no other."""
+        if self.fit_errors is _NO_ERRORS:
+            self.fit_errors = {}
         self.fit_errors[task.key] = errors
+
+    def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
+        """Set the errors of a task that all nodes rejected, as they would reject others of its role."""
+        self.set_fit_errors(task, errors)
+        if self.role_errors is _NO_ERRORS:
+            self.role_errors, self.fit_failed_roles = {}, set(self.fit_failed_roles)
         self.role_errors.setdefault(task.role, errors)
         self.fit_failed_roles.add(task.role)
         if self._sub_job_of:
@@ -275,15 +291,14 @@ class SessionJob(GangCounts):
 
     def forget_fit_errors(self, sub: SubJob | None = None) -> None:
         """Delete the fit errors of a completed attempt: those of one sub-job, or all."""
-        self.role_errors.clear()
+        self.role_errors = _NO_ERRORS
         if sub is not None:
             for key in sub.tasks:
                 self.fit_errors.pop(key, None)
             sub.fit_failed_roles.clear()
             return
         self.job_fit_errors = ""
-        self.fit_errors.clear()
-        self.fit_failed_roles.clear()
+        self.fit_errors, self.fit_failed_roles = _NO_ERRORS, _NO_ROLES
         for each in self.sub_jobs.values():
             each.fit_failed_roles.clear()
 

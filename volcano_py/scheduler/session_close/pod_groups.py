@@ -60,18 +60,22 @@ def close_jobs(session: Session) -> None:
 
 def pod_group_phase(session: Session, job: SessionJob) -> str:
     """The phase that follows from the tasks' statuses and from what gang found in this session."""
-    conditions = job.pod_group.status.conditions if job.conditions is None else job.conditions
-    unschedulable = any(
-        c.type == "Unschedulable" and c.status == "True" and c.transition_id == session.uid for c in conditions or ()
-    )
     counts = job.counts
-    if unschedulable and counts[st.RUNNING]:
+    if counts[st.RUNNING] and _is_unschedulable(session, job):
         return "Unknown"
     scheduled = job.scheduled_num + job.releasing_scheduled_num(session.statuses)
     completed = counts[st.FAILED] + counts[st.SUCCEEDED]
     if scheduled >= job.min_available:
         return "Completed" if scheduled == completed else "Running"
     return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def _is_unschedulable(session: Session, job: SessionJob) -> bool:
+    """Whether gang has found in this session that the gang is not ready."""
+    conditions = job.pod_group.status.conditions if job.conditions is None else job.conditions
+    return any(
+        c.type == "Unschedulable" and c.status == "True" and c.transition_id == session.uid for c in conditions or ()
+    )
 
 
 def _new_status(job: SessionJob, phase: str) -> PodGroupStatus:
@@ -123,13 +127,12 @@ def _as_dict(status: PodGroupStatus) -> dict[str, Any]:
 
 
 def _report_job(session: Session, job: SessionJob, changed: bool) -> None:
-    key = reference(job.uid)
     if job.phase in ("Unknown", "Pending", "Inqueue"):
         waiting = job.counts[st.PENDING]
         if session.deviations.quiet_events and not waiting:
             return
         message = f"{waiting}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}"
-        if session.deviations.quiet_events and session.cluster.reported.events.get(key) == message:
+        if session.deviations.quiet_events and session.cluster.reported.events.get(reference(job.uid)) == message:
             return
         session.note(job, "Warning", "Unschedulable", message)
     elif changed:
