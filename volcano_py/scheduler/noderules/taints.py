@@ -52,8 +52,8 @@ class TaintToleration:
 
     def filter(self, task: Task) -> Codes:
         codes = np.zeros(len(self._session.table), dtype=np.int8)
-        for i, taints in self._tainted:
-            codes[i] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
+        for taints, columns in self._tainted:
+            codes[columns] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
         return codes
 
 
@@ -84,14 +84,20 @@ class TaintPreference:
         if key not in cache:
             own = [t for t in task.spec_class.tolerations if t.effect in ("", "PreferNoSchedule")]
             raw = np.zeros(len(self._session.table))
-            for i, taints in self._tainted:
-                raw[i] = sum(not tolerated(t, own) for t in taints)
+            for taints, columns in self._tainted:
+                raw[columns] = sum(not tolerated(t, own) for t in taints)
             cache[key] = raw
         raw_all: NDArray[Any] = cache[key]
         return self._weight * default_normalise(raw_all[candidates], reverse=True)
 
 
-def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[int, list[Taint]]]:
-    """The nodes with taints of these effects: the column, and these taints."""
-    found = ((i, [t for t in n.spec.taints or () if t.effect in effects]) for i, n in enumerate(nodes))
-    return [(i, taints) for i, taints in found if taints]
+def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[list[Taint], NDArray[np.intp]]]:
+    """The taints of these effects that nodes have, with the columns of the nodes that have the same: few, although many
+    nodes may be tainted."""
+    found: dict[tuple[tuple[str, str, str], ...], tuple[list[Taint], list[int]]] = {}
+    for i, node in enumerate(nodes):
+        taints = [t for t in node.spec.taints or () if t.effect in effects]
+        if taints:
+            key = tuple((t.key, t.value, t.effect) for t in taints)
+            found.setdefault(key, (taints, []))[1].append(i)
+    return [(taints, np.array(columns, dtype=np.intp)) for taints, columns in found.values()]
