@@ -91,7 +91,7 @@ class TaintPreference:
         return self._weight * default_normalise(raw_all[candidates], reverse=True)
 
 
-def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[list[Taint], NDArray[np.intp]]]:
+def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[list[Taint], list[int]]]:
     """The taints of these effects that nodes have, with the columns of the nodes that have the same: few, although many
     nodes may be tainted."""
     found: dict[tuple[tuple[str, str, str], ...], tuple[list[Taint], list[int]]] = {}
@@ -100,4 +100,4 @@ def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[list
         if taints:
             key = tuple((t.key, t.value, t.effect) for t in taints)
             found.setdefault(key, (taints, []))[1].append(i)
-    return [(taints, np.array(columns, dtype=np.intp)) for taints, columns in found.values()]
+    return list(found.values())

@@ -82,14 +82,14 @@ class Attributes:
         self.update_share()
 
     def claims(self, whole: list[tuple[str, float]]) -> float:
-        """The largest part of the cluster that the queue holds or has admitted jobs for, by weight."""
-        if self.claimed < 0:
-            largest = 0.0
-            for d, of in whole:
-                part = (self.allocated[d] + self.inqueue[d]) / of
-                if part > largest:
-                    largest = part
-            self.claimed = largest / self.weight
+        """Compute `claimed`: the largest part of the cluster that the queue holds or has admitted jobs for, by
+        weight."""
+        largest = 0.0
+        for d, of in whole:
+            part = (self.allocated[d] + self.inqueue[d]) / of
+            if part > largest:
+                largest = part
+        self.claimed = largest / self.weight
         return self.claimed
 
     def update_share(self) -> None:
@@ -156,7 +156,8 @@ class Proportion(Plugin):
             first, second = attributes[left.name], attributes[right.name]
             a, b = first.share, second.share
             if a == b and fair:
-                a, b = first.claims(whole), second.claims(whole)
+                a = first.claimed if first.claimed >= 0 else first.claims(whole)
+                b = second.claimed if second.claimed >= 0 else second.claims(whole)
             return (a > b) - (a < b)
 
         def entitled(queue: str, requested: Resource) -> bool:
