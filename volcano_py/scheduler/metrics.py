@@ -235,12 +235,12 @@ class Metrics:
                     _forget(self._families[name], *values)
         self._reported = reported
 
-    def _take_job_gauges(self, gauges: Sequence[tuple[str, dict[str, str], float]]) -> None:
-        for name, labels, value in gauges:
+    def _take_job_gauges(self, gauges: Sequence[tuple[str, str, str, float]]) -> None:
+        for name, namespace, job_name, value in gauges:
             family = self._families.get(name)
             if family is None:
                 family = self._families[name] = self._gauge(name, f"Volcano's {name}", "job_ns", "job_id")
-            job = labels["job_ns"], labels["job_id"]
+            job = namespace, job_name
             family.labels(*_labels_of_job(name, *job)).set(value)
             self._job_families.setdefault(job, set()).add(name)
 

@@ -103,7 +103,7 @@ def test_shares_are_reported() -> None:
 
 
 def reported_shares(trial: Trial) -> dict[str, float]:
-    return {label["job_id"]: v for n, label, v in trial.report.session.job_gauges if n == "job_share"}
+    return {name: v for n, _, name, v in trial.report.session.job_gauges if n == "job_share"}
 
 
 def at(path: str, weights: str) -> Manifest:

@@ -118,8 +118,9 @@ class Session(TaskMoves):
         """The PodGroup statuses that were emitted at the close, by job."""
         self.gauges: list[tuple[str, dict[str, str], float]] = []
         """Metrics that plugins report at close: name without prefix, labels, value."""
-        self.job_gauges: list[tuple[str, dict[str, str], float]] = []
-        """Metrics of jobs, labelled job_ns and job_id, new or changed; others stay while the job exists."""
+        self.job_gauges: list[tuple[str, str, str, float]] = []
+        """Metrics of jobs, new or changed; others stay while the job exists: name, the job's namespace and name,
+        value."""
         self.unready_jobs: list[str] | None = None
         """The names of the jobs whose gang is not ready at the close; None: no plugin reports them."""
         self.forgotten_nominations: set[str] = set()

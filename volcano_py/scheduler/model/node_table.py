@@ -103,9 +103,9 @@ class NodeNumbers:
     future_differs: bool
     """Whether some task is releasing or pipelined, so that idle and future capacity differ."""
 
-    def __init__(self, rows: int, nodes: int) -> None:
+    def __init__(self, rows: int, nodes: int, zeros: bool = True) -> None:
         height, self.where = _layout(rows)
-        self.matrix = np.zeros((height, nodes))
+        self.matrix = np.zeros((height, nodes)) if zeros else np.empty((height, nodes))
         for name, at in self.where.items():
             setattr(self, name, self.matrix[at])
         self._set_parts()
@@ -115,7 +115,7 @@ class NodeNumbers:
 
     def copy(self, rows: int, nodes: int) -> NodeNumbers:
         """A copy of the used part of the columns."""
-        other = NodeNumbers(rows, nodes)
+        other = NodeNumbers(rows, nodes, zeros=False)
         for name, at in other.where.items():
             own = other.matrix[at]
             own[:] = getattr(self, name)[: len(own), :nodes] if own.ndim == 2 else getattr(self, name)[:nodes]

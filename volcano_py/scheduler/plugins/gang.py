@@ -133,8 +133,7 @@ class Gang(Plugin):
                     message=f"{unready}/{len(job.tasks)} tasks in gang unschedulable: {job_message(session, job)}",
                 )
             session.set_condition(job, condition)
-            labels = {"job_ns": job.namespace, "job_id": job.name}
-            session.job_gauges.append(("unschedule_task_count", labels, unready))
+            session.job_gauges.append(("unschedule_task_count", job.namespace, job.name, unready))
 
     def _release(self, session: Session) -> None:
         """Evict gangs that run below their minimum while their pending members found no capacity for too long."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from volcano_py.api import quantity
+from volcano_py.api import core, quantity
 from volcano_py.api.scheduling import ROOT_QUEUE
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -18,8 +19,18 @@ from volcano_py.scheduler.plugins.queue_shares.demand import held_by_others
 from volcano_py.scheduler.plugins.queue_shares.guarantee import excess
 
 
+@dataclass
+class WrittenAmounts:
+    """State between sessions: queues whose status.allocated is right, so that it is not formatted again."""
+
+    of: dict[str, tuple[core.ResourceList | None, Resource, DeviceAmounts]] = field(default_factory=dict)
+    """By queue: the field of the object, and the amounts that it was compared with."""
+
+
 def close_queues(session: Session) -> None:
     """status.allocated of every queue: what its jobs and those of the queues below it hold."""
+    kept = session.cluster.keep(WrittenAmounts)
+    right = {}
     allocated = {name: Resource() for name in session.queues}
     devices = _devices(session)
     for name, held in _held_by_queue(session).items():
@@ -28,11 +39,17 @@ def close_queues(session: Session) -> None:
             allocated[above].add(held)
     for name, amount in allocated.items():
         queue = session.queues[name]
-        new = {**amount.quantities(), **as_quantities(devices[name])}
-        old = queue.object.status.allocated or {}
-        if new != old and _amounts(new) != _amounts(old):
-            session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
+        old, known = queue.object.status.allocated, kept.of.get(name)
+        if known is not None and known[0] is old and known[1] == amount and known[2] == devices[name]:
+            right[name] = known
+        else:
+            new = {**amount.quantities(), **as_quantities(devices[name])}
+            if new != (old or {}) and _amounts(new) != _amounts(old or {}):
+                session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
+            else:
+                right[name] = old, amount, devices[name]
         _report_queue(session, queue)
+    kept.of = right
 
 
 def _amounts(quantities: Mapping[str, quantity.Quantity]) -> dict[str, Fraction]:

@@ -123,7 +123,7 @@ class Drf(Plugin):
             kept.of, jobs = self._shares, session.jobs.values()
         for job in jobs:
             value = self._now.get(job.uid, self._shares.get(job.uid, 0.0))
-            session.job_gauges.append(("job_share", {"job_ns": job.namespace, "job_id": job.name}, value))
+            session.job_gauges.append(("job_share", job.namespace, job.name, value))
 
 
 def _hierarchy(session: Session) -> None:
