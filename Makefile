@@ -93,8 +93,8 @@ compiled: setup ## build the package with its decision core compiled by mypyc, i
 	@rm -rf $(VENV)/compiled
 	@VOLCANO_PY_COMPILE=1 $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target $(VENV)/compiled .
 
-goals: compiled ## measure the goals for a cycle, with pure Python and with all that is compiled
-	@$(BIN)/python -m benchmarks goals --core $(VENV)/compiled
+goals: compiled ## measure the goals for a cycle, in pure Python and compiled: make goals RUNS=3
+	@$(BIN)/python -m benchmarks goals --core $(VENV)/compiled --runs $(or $(RUNS),1)
 
 bench: setup ## run the decision benchmarks and print their table
 	@$(BIN)/python -m benchmarks decision

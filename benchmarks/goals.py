@@ -227,8 +227,15 @@ def run_steps(spec: Spec) -> dict[str, Any]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder of `make compiled`: the rows `compiled` use the compiled decision core, too.",
 )
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes for each figure, of which the fastest counts: the speed of a shared machine varies.",
+)
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results to this file.")
-def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, out: Path | None) -> None:
+def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, runs: int, out: Path | None) -> None:
     """Measure each goal, and mark what is missed."""
     unknown = set(only) - GOALS.keys()
     if unknown:
@@ -240,13 +247,18 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, ou
         for each in KERNELS:
             if (only and name not in only) or (kernels and each not in kernels):
                 continue
-            r = measured(name, each, core if each == "compiled" else None)
-            if "unexpected" in r:
-                sys.exit(f"{name}: {r['unexpected']}")
+            found = [measured(name, each, core if each == "compiled" else None) for _ in range(runs)]
+            for r in found:
+                if "unexpected" in r:
+                    sys.exit(f"{name}: {r['unexpected']}")
+            r = min(found, key=lambda r: float(r["cycle_s"]))
             seconds = goal.compiled if each == "compiled" else goal.numpy
             peak = r["peak_rss_mb"]
             missed = r["cycle_s"] > seconds or (goal.megabytes and peak > goal.megabytes)
-            results.append({"row": name, "kernels": each, "goal_s": seconds, "goal_mb": goal.megabytes, **r})
+            results.append(
+                {"row": name, "kernels": each, "goal_s": seconds, "goal_mb": goal.megabytes, **r}
+                | {"all_cycles_s": [other["cycle_s"] for other in found]}
+            )
             times = f"{r['cycle_s']:9.4f} {r['cpu_s']:9.4f} {seconds:7.3f}"
             memory = f"{peak:8d} {goal.megabytes or '':>8}"
             intake = f"{1000 * r['intake_s']:9.1f}"
