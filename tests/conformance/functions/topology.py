@@ -296,12 +296,15 @@ def _create(_: Any, a: list[Any]) -> list[Any]:
     data = {**a[0], "tasks": {uid: {**t, "status": "Running"} for uid, t in a[0]["tasks"].items()}}
     job, session = session_job(data)
     job.min_sub_jobs = dict(data.get("min_sub_jobs") or {})
+    subs: dict[str, SubJob] = {}
+    sub_of: dict[str, SubJob] = {}
+    job.sub_jobs, job._sub_job_of = subs, sub_of
     for uid, sub in (data.get("sub_jobs") or {}).items():
-        made = job.sub_jobs[uid] = SubJob(uid, sub["gid"], sub["min_available"], None)
+        made = subs[uid] = SubJob(uid, sub["gid"], sub["min_available"], None)
         for task in job.tasks.values():
             if task.uid in sub["tasks"]:
                 made.add(task, st.RUNNING)
-                job._sub_job_of[task.key] = made
+                sub_of[task.key] = made
     by_uid = {t.uid: t for t in job.tasks.values()}
     found = bundles.bundles_of(job, [by_uid[t["uid"]] for t in a[1]], session.statuses)
     return [[_bundle_out(b) for b in found]]

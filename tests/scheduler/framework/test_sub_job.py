@@ -111,7 +111,7 @@ def test_a_rejected_role_is_rejected_as_a_whole() -> None:
     sub = job.sub_jobs["default/j/g-1"]
     first, second = sub.tasks.values()
     assert not sub.task_has_fit_errors(second)
-    sub.fit_failed_roles.add(first.role)
+    sub.fit_failed_roles |= {first.role}
     assert sub.task_has_fit_errors(second)
     job.forget_fit_errors(sub)
     assert not sub.task_has_fit_errors(second)

@@ -19,7 +19,7 @@ class GangCounts:
     best_effort_counts: list[int]
     min_available: int
     tasks: dict[str, Task]
-    fit_failed_roles: set[str]
+    fit_failed_roles: frozenset[str]
     """Roles of which a task was rejected by all nodes."""
 
     def moved(self, task: Task, old: int, new: int, count: int = 1) -> None:

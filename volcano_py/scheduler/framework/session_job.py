@@ -7,7 +7,8 @@ placement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
@@ -27,11 +28,10 @@ from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 from volcano_py.scheduler.model.task import Task
 
-# Most jobs of a session have none of these, and share the empty ones; they are replaced when something is added.
-_NO_ERRORS: dict[str, FitErrors] = {}
-_NO_ROLES: set[str] = set()
-_NO_SUB_JOBS: dict[str, SubJob] = {}
-_NO_MINIMUMS: dict[str, int] = {}
+# Most jobs of a session have none of these, and share the empty ones.
+_NO_ERRORS: Mapping[str, FitErrors] = MappingProxyType({})
+_NO_SUB_JOBS: Mapping[str, SubJob] = MappingProxyType({})
+_NO_MINIMUMS: Mapping[str, int] = MappingProxyType({})
 
 LastTry = tuple[int, str, bool]
 """What a discarded statement had decided for a task: status, node name, and whether pods would be evicted for it."""
@@ -92,8 +92,8 @@ class SessionJob(GangCounts):
         self.rank: tuple[Any, ...] | None = None
         """The plugins' part of the sort key, if it is kept; until a task moves."""
         self.fit_errors = _NO_ERRORS
-        """By task key; not to be changed by others."""
-        self.fit_failed_roles = _NO_ROLES
+        """By task key."""
+        self.fit_failed_roles = frozenset()
         self.role_errors = _NO_ERRORS
         """By role: the fit errors of the first of its tasks that all nodes rejected."""
         self.job_fit_errors = ""
@@ -123,25 +123,26 @@ class SessionJob(GangCounts):
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
         self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}
-        self.sub_jobs, self._sub_job_of = dict(self.sub_jobs), dict(self._sub_job_of)
+        sub_jobs, sub_job_of = dict(self.sub_jobs), dict(self._sub_job_of)
         for task in self.tasks.values():
             found = sub_group_of(task, policies)
             if found is None:
-                sub = self.sub_jobs.get(self.uid)
+                sub = sub_jobs.get(self.uid)
                 if sub is None:
                     sub = SubJob(self.uid, self.uid, 1 if policies else self.min_available, mine)
             else:
                 policy, values = found
                 uid = sub_job_uid(self.uid, policy.name, values)
-                sub = self.sub_jobs.get(uid)
+                sub = sub_jobs.get(uid)
                 if sub is None:
                     closeness = constraint(policy.network_topology, tier_of_name, soft_tier)
                     size = 1 if policy.sub_group_size is None else policy.sub_group_size
                     sub = SubJob(uid, f"{self.uid}/{policy.name}", size, closeness, match_index(values))
-            self.sub_jobs[sub.uid] = self._sub_job_of[task.key] = sub
+            sub_jobs[sub.uid] = sub_job_of[task.key] = sub
             sub.add(task, statuses[task.slot])
             if task.key in self.fit_errors:  # it was rejected before the job was divided
-                sub.fit_failed_roles.add(task.role)
+                sub.fit_failed_roles |= {task.role}
+        self.sub_jobs, self._sub_job_of = sub_jobs, sub_job_of
 
     def sub_job_of(self, task: Task) -> SubJob | None:
         """The sub-job of a task; None if the job has none."""
@@ -275,32 +276,28 @@ class SessionJob(GangCounts):
 
     def set_fit_errors(self, task: Task, errors: FitErrors) -> None:
         """Set the errors of one task, which count for no other."""
-        if self.fit_errors is _NO_ERRORS:
-            self.fit_errors = {}
-        self.fit_errors[task.key] = errors
+        self.fit_errors = _with(self.fit_errors, task.key, errors)
 
     def record_fit_errors(self, task: Task, errors: FitErrors) -> None:
         """Set the errors of a task that all nodes rejected, as they would reject others of its role."""
         self.set_fit_errors(task, errors)
-        if self.role_errors is _NO_ERRORS:
-            self.role_errors, self.fit_failed_roles = {}, set(self.fit_failed_roles)
-        self.role_errors.setdefault(task.role, errors)
-        self.fit_failed_roles.add(task.role)
+        if task.role not in self.role_errors:
+            self.role_errors = _with(self.role_errors, task.role, errors)
+        self.fit_failed_roles |= {task.role}
         if self._sub_job_of:
-            self._sub_job_of[task.key].fit_failed_roles.add(task.role)
+            self._sub_job_of[task.key].fit_failed_roles |= {task.role}
 
     def forget_fit_errors(self, sub: SubJob | None = None) -> None:
         """Delete the fit errors of a completed attempt: those of one sub-job, or all."""
         self.role_errors = _NO_ERRORS
         if sub is not None:
-            for key in sub.tasks:
-                self.fit_errors.pop(key, None)
-            sub.fit_failed_roles.clear()
+            self.fit_errors = {key: errors for key, errors in self.fit_errors.items() if key not in sub.tasks}
+            sub.fit_failed_roles = frozenset()
             return
         self.job_fit_errors = ""
-        self.fit_errors, self.fit_failed_roles = _NO_ERRORS, _NO_ROLES
+        self.fit_errors, self.fit_failed_roles = _NO_ERRORS, frozenset()
         for each in self.sub_jobs.values():
-            each.fit_failed_roles.clear()
+            each.fit_failed_roles = frozenset()
 
     def need_continue_allocating(self, statuses: bytearray, sub: SubJob | None = None) -> bool:
         """After a rejection: whether the other tasks of the gang can still reach its minimum without that role."""
@@ -327,6 +324,13 @@ class SessionJob(GangCounts):
                 if have < minimum:
                     return False
         return True
+
+
+def _with(known: Mapping[str, FitErrors], key: str, errors: FitErrors) -> dict[str, FitErrors]:
+    """The errors with one more: in place, unless they are the shared empty ones."""
+    found = known if isinstance(known, dict) else {}
+    found[key] = errors
+    return found
 
 
 _PIPELINED = (*st.READY, st.PIPELINED)

@@ -63,7 +63,7 @@ class SubJob(GangCounts):
         self.tasks = {}
         self.counts = [0] * 10
         self.best_effort_counts = [0] * 10
-        self.fit_failed_roles = set()
+        self.fit_failed_roles = frozenset()
         self.allocated_hyper_node = ""
         self.current_hyper_node = ""
         """While tasks are being placed: the lowest HyperNode that contains those placed so far."""
