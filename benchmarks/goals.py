@@ -97,9 +97,9 @@ def beside(nodes: int, pods: int, waiting: int, gang: int, bound: int, cycles: i
     return {**spec, "cycles": cycles, "expect": {"bound": bound}}
 
 
-def evicting(nodes: int, wanted: int, action: str) -> Spec:
-    """A cluster full of pods of low priority or of another queue, and gangs of 500 with `wanted` pods in total."""
-    spec = scenario(nodes, wanted, 500)
+def evicting(nodes: int, wanted: int, action: str, gang: int = 500) -> Spec:
+    """A cluster full of pods of low priority or of another queue, and gangs with `wanted` pods in total."""
+    spec = scenario(nodes, wanted, gang)
     pods = 16 * nodes
     held = {"cpu": "2", "memory": "4Gi", "gang_size": 80, "min_member": 1, "queue": "q0"}
     (work,) = spec["workload"]
@@ -119,9 +119,9 @@ def evicting(nodes: int, wanted: int, action: str) -> Spec:
     }
 
 
-def apart() -> Spec:
-    """200 jobs of 20 pods with pod anti-affinity by host and hard spreading over zones."""
-    spec = scenario(5_000, 4_000, 20)
+def apart(nodes: int, pods: int) -> Spec:
+    """Jobs of 20 pods with pod anti-affinity by host and hard spreading over zones."""
+    spec = scenario(nodes, pods, 20)
     own = {"labelSelector": {"matchLabels": {"app": "g<g>"}}}
     spec["workload"][0]["pod_spec"] = {
         "affinity": {
@@ -136,15 +136,15 @@ def apart() -> Spec:
     return spec
 
 
-def hierarchy(jobs: int) -> Spec:
-    """Jobs of one pod in the leaves of a tree of 1,000 queues on four levels, divided by the plugin capacity."""
-    spec = scenario(2_000, jobs, 1)
-    queues = [{"name": f"a{i}", "parent": "root"} for i in range(8)]
-    queues += [{"name": f"b{i}", "parent": f"a{i % 8}"} for i in range(32)]
-    queues += [{"name": f"c{i}", "parent": f"b{i % 32}"} for i in range(160)]
-    queues += [{"name": f"d{i}", "parent": f"c{i % 160}"} for i in range(800)]
+def hierarchy(nodes: int, jobs: int, widths: tuple[int, int, int, int] = (8, 32, 160, 800)) -> Spec:
+    """Jobs of one pod in the leaves of a tree of queues on four levels, divided by the plugin capacity. `widths`: the
+    number of queues on each level."""
+    spec = scenario(nodes, jobs, 1)
+    queues = [{"name": f"a{i}", "parent": "root"} for i in range(widths[0])]
+    for above, level, parents, count in zip("abc", "bcd", widths, widths[1:], strict=False):
+        queues += [{"name": f"{level}{i}", "parent": f"{above}{i % parents}"} for i in range(count)]
     (work,) = spec["workload"]
-    spec["workload"] = [{**work, "queue": "d<g % 800>"}]
+    spec["workload"] = [{**work, "queue": f"d<g % {widths[3]}>"}]
     first, second = spec["tiers"]
     capacity = {"capacity": {"enableHierarchy": True}}
     return {**spec, "queues": queues, "tiers": [first, [capacity if p == "proportion" else p for p in second]]}
@@ -169,12 +169,14 @@ GOALS = {
     "single-5000n-10000p-mixed": Goal(lambda: single(5_000, 10_000, True), 1.5, 0.9),
     "single-5000n-50000p-mixed": Goal(lambda: single(5_000, 50_000, True), 8.25, 4.5, 1_000),
     "one-gang-5000n-10000p": Goal(lambda: scenario(5_000, 10_000, 10_000), 0.25, 0.25),
-    "apart-5000n-4000p": Goal(apart, 1.33, 1.33, text="gangs of 20 with anti-affinity and hard zone spreading"),
+    "apart-5000n-4000p": Goal(
+        lambda: apart(5_000, 4_000), 1.33, 1.33, text="gangs of 20 with anti-affinity and hard zone spreading"
+    ),
     "preempt-1000n-500p": Goal(lambda: evicting(1_000, 500, "preempt"), 0.12, 0.12),
     "reclaim-1000n-500p": Goal(lambda: evicting(1_000, 500, "reclaim"), 0.08, 0.08),
     "preempt-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "preempt"), 1.0, 1.0, text="80,000 pods run"),
     "reclaim-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "reclaim"), 1.0, 1.0, text="80,000 pods run"),
-    "queues-1000-20000p": Goal(lambda: hierarchy(20_000), 1.0, 1.0, text="jobs of one pod, queues on 4 levels"),
+    "queues-1000-20000p": Goal(lambda: hierarchy(2_000, 20_000), 1.0, 1.0, text="jobs of one pod, queues on 4 levels"),
     "stuck-5000n-50000r": Goal(
         lambda: beside(5_000, 50_000, 1_000, 10, 0, cycles=5, cpu="64"),
         0.01,

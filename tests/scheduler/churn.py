@@ -154,9 +154,10 @@ def plans(
     without: str = "",
     tiers: Sequence[Any] = CONF["plugins"],
     settled: Callable[[SettledJobs], None] = lambda _: None,
+    begin: Callable[[Simulation, Configuration], None] = lambda *_: None,
 ) -> Iterator[list[plan.Operation]]:
     """The plan of each cycle. `without`: a deviation that is off. `settled` is called before each cycle with the
-    settled jobs."""
+    settled jobs, and `begin` with the simulation and the configuration."""
     random = Random(seed)
     objects = first_objects(random)
     if shuffle is not None:
@@ -169,6 +170,7 @@ def plans(
             kept = [simulation.objects[key] for key in sorted(simulation.objects)]
             simulation = Simulation(kept, raw=True, now=simulation.now, seed=seed)
         settled(simulation.cluster.keep(SettledJobs))
+        begin(simulation, conf)
         emitted: list[plan.Operation] = []
 
         def emit(operations: Sequence[plan.Operation], emitted: list[plan.Operation] = emitted) -> None:
