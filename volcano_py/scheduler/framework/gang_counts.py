@@ -6,6 +6,8 @@ arithmetic on these counts and a minimum.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
@@ -16,7 +18,7 @@ class GangCounts:
     __slots__ = ("best_effort_counts", "counts", "fit_failed_roles", "min_available", "tasks")
 
     counts: list[int]
-    best_effort_counts: list[int]
+    best_effort_counts: Sequence[int]
     min_available: int
     tasks: dict[str, Task]
     fit_failed_roles: frozenset[str]
@@ -27,8 +29,8 @@ class GangCounts:
         self.counts[old] -= count
         self.counts[new] += count
         if task.best_effort:
-            self.best_effort_counts[old] -= count
-            self.best_effort_counts[new] += count
+            self.best_effort_counts = st.counted(self.best_effort_counts, old, -count)
+            self.best_effort_counts = st.counted(self.best_effort_counts, new, count)
 
     @property
     def ready_num(self) -> int:

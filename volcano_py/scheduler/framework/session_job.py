@@ -87,7 +87,8 @@ class SessionJob(GangCounts):
         self.task_min_total = job.task_min_total
         self.tasks = job.tasks
         self.counts = job.counts.copy()
-        self.best_effort_counts = job.best_effort_counts.copy()
+        kept = job.best_effort_counts
+        self.best_effort_counts = kept if kept is st.NO_TASKS else list(kept)
         self.allocated = job.allocated.clone()
         self.rank: tuple[Any, ...] | None = None
         """The plugins' part of the sort key, if it is kept; until a task moves."""

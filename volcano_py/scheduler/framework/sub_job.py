@@ -62,7 +62,7 @@ class SubJob(GangCounts):
         self.priority = 0
         self.tasks = {}
         self.counts = [0] * 10
-        self.best_effort_counts = [0] * 10
+        self.best_effort_counts = st.NO_TASKS
         self.fit_failed_roles = frozenset()
         self.allocated_hyper_node = ""
         self.current_hyper_node = ""
@@ -73,7 +73,8 @@ class SubJob(GangCounts):
     def add(self, task: Task, status: int) -> None:
         self.tasks[task.key] = task
         self.counts[status] += 1
-        self.best_effort_counts[status] += task.best_effort
+        if task.best_effort:
+            self.best_effort_counts = st.counted(self.best_effort_counts, status, 1)
         self.priority = max(self.priority, task.priority)
 
     def pending_request(self, statuses: bytearray) -> Resource:

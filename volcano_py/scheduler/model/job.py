@@ -5,12 +5,14 @@ Only events change the model's job; the numbers of a session are in `framework.s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from volcano_py.api import gang, names
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.status import IS_ALLOCATED
+from volcano_py.scheduler.model.status import IS_ALLOCATED, NO_TASKS, counted
 from volcano_py.scheduler.model.task import Task, flag
 
 
@@ -70,7 +72,7 @@ class Job:
         self.tasks: dict[str, Task] = {}
         self.counts = [0] * 10
         """Number of tasks by status."""
-        self.best_effort_counts = [0] * 10
+        self.best_effort_counts: Sequence[int] = NO_TASKS
         self.gated = 0
         """Number of tasks with scheduling gates."""
         self.gated_by_queue = 0
@@ -114,7 +116,7 @@ class Job:
         self.tasks[task.key] = task
         self.counts[task.status] += 1
         if task.best_effort:
-            self.best_effort_counts[task.status] += 1
+            self.best_effort_counts = counted(self.best_effort_counts, task.status, +1)
         self.gated += task.sched_gated
         self.gated_by_queue += task.needs_queue_admission
         self.total_request.add(task.request)
@@ -127,7 +129,7 @@ class Job:
         self.gated_by_queue -= task.needs_queue_admission
         self.counts[task.status] -= 1
         if task.best_effort:
-            self.best_effort_counts[task.status] -= 1
+            self.best_effort_counts = counted(self.best_effort_counts, task.status, -1)
         if not self.tasks:
             self.total_request, self.allocated = Resource(), Resource()
             return
@@ -164,8 +166,8 @@ class Job:
         self.counts[old] -= count
         self.counts[new] += count
         if task.best_effort:
-            self.best_effort_counts[old] -= count
-            self.best_effort_counts[new] += count
+            self.best_effort_counts = counted(self.best_effort_counts, old, -count)
+            self.best_effort_counts = counted(self.best_effort_counts, new, count)
         if IS_ALLOCATED[old] and not IS_ALLOCATED[new]:
             if self.allocated.exact:
                 self.allocated.sub_unchecked(task.request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -35,6 +36,16 @@ IS_ALLOCATED = tuple(s in (BOUND, BINDING, RUNNING, ALLOCATED) for s in range(10
 """The task holds capacity on its node."""
 READY = (BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
 """What counts towards a gang's minimum."""
+
+NO_TASKS: Sequence[int] = (0,) * 10
+"""Numbers of tasks by status: the shared one of jobs that have no such tasks."""
+
+
+def counted(counts: Sequence[int], status: int, change: int) -> list[int]:
+    """Numbers of tasks by status after a change: in place, unless they are `NO_TASKS`."""
+    found = counts if isinstance(counts, list) else list(counts)
+    found[status] += change
+    return found
 
 
 def of_pod(phase: str | None, deleting: bool, node: str | None) -> int:

@@ -5,6 +5,7 @@ scheduler with --verify-incremental. Not in Volcano.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +67,16 @@ def _of_jobs(cluster: Cluster) -> Iterator[str]:
         for task in job.tasks.values():
             added.add(task)
         for name in _COUNTS:
-            if getattr(job, name) != getattr(added, name):
-                yield f"job {uid}: {name} is {getattr(job, name)}, its pods add up to {getattr(added, name)}"
+            kept, expected = _plain(getattr(job, name)), _plain(getattr(added, name))
+            if kept != expected:
+                yield f"job {uid}: {name} is {kept}, its pods add up to {expected}"
         for name in ("allocated", "total_request"):
-            kept, expected = getattr(job, name), getattr(added, name)
-            names = {*kept.keys(), *expected.keys()}
-            if any(not np.isclose(kept[d], expected[d], rtol=_RELATIVE, atol=EPS) for d in names):
-                yield f"job {uid}: {name} is {kept.as_dict()}, its pods add up to {expected.as_dict()}"
+            sum_, total = getattr(job, name), getattr(added, name)
+            names = {*sum_.keys(), *total.keys()}
+            if any(not np.isclose(sum_[d], total[d], rtol=_RELATIVE, atol=EPS) for d in names):
+                yield f"job {uid}: {name} is {sum_.as_dict()}, its pods add up to {total.as_dict()}"
+
+
+def _plain(counts: Any) -> Any:
+    """A count, or counts as a list: those of no tasks are a tuple."""
+    return list(counts) if isinstance(counts, tuple) else counts
