@@ -16,6 +16,7 @@ LAYERS = {
     "profiles": "Pods of profiles: decisions a second, preemption, and how soon a pod is bound.",
     "packing": "Fill a cluster from a trace under several scores, and compare how full it gets.",
     "requests": "Requests and processor time a pod, for bare pods and for Jobs, on a sandbox.",
+    "binding": "How soon single pods, and the pods of many Jobs, are bound on a sandbox.",
     "restart": "Start to first bind, and takeover by a standby, on a sandbox.",
     "sizing": "Memory and processor time of our programs by the size of the cluster.",
     "control-plane": "Controllers and admission: CPU and requests a Job, at rest, after a restart.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +95,12 @@ def test_requests_are_counted_by_program() -> None:
         assert "dispatcher           create   pods/binding              1.000 a pod" in text
     assert "vc-controller-manager create   podgroups                 1.000 a pod" in bare
     assert "vc-controller-manager create   podgroups                 0.100 a pod" in jobs
+
+
+@pytest.mark.slow
+def test_the_time_to_bind_is_measured() -> None:
+    done = run("binding", "--nodes", "10", "--seconds", "2", "--jobs", "3", "--size", "4")
+    assert done.returncode == 0, done.stderr
+    single, jobs = done.stdout.splitlines()
+    assert re.fullmatch(r"10 single pods, 5 per second, on 10 nodes: created to bound P50 \d+ ms, P99 \d+ ms", single)
+    assert re.fullmatch(r"3 Jobs of 4 at once: \d+ pods/s, P50 \d+ ms, P99 \d+ ms from the pod's first event", jobs)
