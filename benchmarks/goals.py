@@ -155,6 +155,13 @@ def changing(steps: str) -> Spec:
     return {**beside(5_000, 50_000, 0, 100, 0), "steps": steps}
 
 
+def changing_queues() -> Spec:
+    """The jobs of `hierarchy` when they run, with the changes of the step updates."""
+    spec = hierarchy(2_000, 20_000)
+    (work,) = spec["workload"]
+    return {**spec, "workload": [{**work, "phase": "Running", "node": "node-<g % nodes>"}], "steps": "updates"}
+
+
 GOALS = {
     "gang-1000n-10000p": Goal(lambda: gang(1_000, 10_000), 0.2, 0.1),
     "gang-5000n-10000p": Goal(lambda: gang(5_000, 10_000), 0.2, 0.1),
@@ -177,6 +184,9 @@ GOALS = {
     "preempt-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "preempt"), 1.0, 1.0, text="80,000 pods run"),
     "reclaim-5000n-2500p": Goal(lambda: evicting(5_000, 2_500, "reclaim"), 1.0, 1.0, text="80,000 pods run"),
     "queues-1000-20000p": Goal(lambda: hierarchy(2_000, 20_000), 1.0, 1.0, text="jobs of one pod, queues on 4 levels"),
+    "queues-update-1000": Goal(
+        changing_queues, 0.03, 0.03, text="50 pods and 20 nodes updated, 100 jobs completed, in the same queues"
+    ),
     "stuck-5000n-50000r": Goal(
         lambda: beside(5_000, 50_000, 1_000, 10, 0, cycles=5, cpu="64"),
         0.01,

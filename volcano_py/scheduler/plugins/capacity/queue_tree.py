@@ -225,9 +225,12 @@ def _hand_down(parent: QueueNode) -> None:
         deserved.add(q.deserved)
     if parent.name == ROOT_QUEUE:
         parent.guarantee, parent.deserved = guaranteed.clone(), deserved
+    if not parent.children:
+        return
+    free, admits = exceeded_part(parent.real_capability, guaranteed), exceeded_part(parent.admits, guaranteed)
     for q in parent.children:
-        q.real_capability = exceeded_part(parent.real_capability, guaranteed).add(q.guarantee)
-        q.admits = exceeded_part(parent.admits, guaranteed).add(q.guarantee)
+        q.real_capability = free.clone().add(q.guarantee)
+        q.admits = admits.clone().add(q.guarantee)
         for most in (q.real_capability, q.admits):
             most.min_dimension(q.capability, INFINITY)
 
