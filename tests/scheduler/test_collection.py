@@ -21,7 +21,7 @@ def collector() -> Iterator[None]:
 
 
 def collections(objects: int) -> int:
-    """How often the collector runs while so many objects are created."""
+    """The number of collections while this number of objects is created."""
     begun = []
     gc.callbacks.append(lambda phase, _: begun.append(phase) if phase == "start" else None)
     try:

@@ -158,11 +158,10 @@ def test_few_nodes_are_as_the_rules_evaluate_them(
         for task in tasks:
             session.placement.view(task)
         for i, node in enumerate(nodes):
-            (
+            if waits and i % 2:
                 statement.pipeline(tasks[i], node, evicted=False)
-                if waits and i % 2
-                else statement.allocate(tasks[i], node)
-            )
+            else:
+                statement.allocate(tasks[i], node)
         few += session.placement.view(tasks[0]).few is not None
     views_equal(sessions[0], sessions[1])
     assert few == 1
