@@ -1,8 +1,8 @@
 """Kernels: the vector operations over nodes that a cycle repeats most, with two implementations. Not in Volcano.
 
 `NumpyKernels` needs only numpy: it calls the rules, or evaluates few nodes with fewer operations
-(`framework.few_nodes`). `CompiledKernels` evaluates classes that have a `Program` as
-machine code (`framework.compiled`), and calls the rules of other classes. The results are equal bit by bit.
+(`framework.few_nodes`). `CompiledKernels` evaluates classes that have a `Program` as machine code
+(`framework.compiled`), and does the same as `NumpyKernels` for other classes. The results are equal bit by bit.
 
 The scheduler calls `use_compiled_for` before its first session, and again when the cluster has grown: the compiler
 takes a second to load and 110 MB of memory, which small clusters and the other programs do not need.

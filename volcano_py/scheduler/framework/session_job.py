@@ -156,9 +156,9 @@ class SessionJob(GangCounts):
     @property
     def has_topology(self) -> bool:
         """Whether the job or one of its sub-jobs has a constraint on how close together its pods must be."""
-        if not self.sub_jobs:
+        if self.constraint is not None or not self.sub_jobs:
             return self.constraint is not None
-        return self.constraint is not None or any(s.constraint is not None for s in self.sub_jobs.values())
+        return any(s.constraint is not None for s in self.sub_jobs.values())
 
     @property
     def has_hard_topology(self) -> bool:
@@ -284,7 +284,8 @@ class SessionJob(GangCounts):
         self.set_fit_errors(task, errors)
         if task.role not in self.role_errors:
             self.role_errors = _with(self.role_errors, task.role, errors)
-        self.fit_failed_roles |= {task.role}
+        if task.role not in self.fit_failed_roles:
+            self.fit_failed_roles |= {task.role}
         if self._sub_job_of:
             self._sub_job_of[task.key].fit_failed_roles |= {task.role}
 
