@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.actions.allocate_arguments import settings
+from volcano_py.scheduler.actions.arrangement import arranged, lacking
 from volcano_py.scheduler.actions.place_run import SHORTEST, Runs
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, refill, task_queue
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.fit_errors import FitErrors
 from volcano_py.scheduler.framework.label_domains import nodes_outside
@@ -37,10 +38,46 @@ def place_tasks(
     """
     if sub is not None:
         sub.current_hyper_node = sub.allocated_hyper_node
-    placed = _place_all(session, queue, job, todo, sub, hyper_node)
+    before = todo.copy() if session.deviations.what_fits_starts and len(todo) > 1 else None
+    statement, ready = _place_all(session, queue, job, todo, sub, hyper_node)
+    if before is not None and not ready and not statement.steps and not (sub or job).is_ready():
+        ready = _place_arranged(session, queue, job, statement, before, todo, sub, hyper_node)
     if sub is not None:
         sub.current_hyper_node = ""
-    return placed
+    return statement, ready
+
+
+def _place_arranged(
+    session: Session,
+    queue: Queue,
+    job: SessionJob,
+    statement: Statement,
+    tasks: TaskQueue,
+    todo: TaskQueue,
+    sub: SubJob | None,
+    hyper_node: str,
+) -> bool:
+    """Place the missing members of a gang in another arrangement; returns whether the gang is ready. The tasks that
+    are not needed stay in `todo`."""
+    outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
+    candidates = [t for t in tasks if not t.sched_gated]
+    placed = arranged(session, queue, candidates, lacking(session, job, sub), outside)
+    if placed is None:
+        return False
+    for task, node in placed:
+        if not session.allocatable(queue, task) or place(session, statement, task, node) is not None:
+            statement.discard()
+            return False
+        if sub is not None and sub.constraint is not None and session.topology.leaf(node):
+            sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
+    job.forget_fit_errors(sub)
+    chosen = {task.slot for task, _ in placed}
+    refill(todo, [t for t in tasks if t.slot not in chosen])
+    if _ready(session, job, sub):
+        return place_needed_best_effort(session, statement, job, sub)
+    if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
+        statement.discard()
+    return False
 
 
 def _place_all(

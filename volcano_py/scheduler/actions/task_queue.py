@@ -64,11 +64,25 @@ class _Heap(list[Task]):
         for task in tasks:
             self._queue.push(task)
 
+    def put(self, task: Task) -> None:
+        """Add a task in its place; `append` would add it at the end of the heap."""
+        self._queue.push(task)
+
     def copy(self) -> _Heap:
         other = _Heap(self._session)
         other.extend(self)
         other._key = self._key
         return other
+
+
+def refill(queue: TaskQueue, tasks: Iterable[Task]) -> None:
+    """Replace the content of a queue by tasks of the same job, which are in the order of the queue before."""
+    queue.clear()
+    for task in tasks:
+        if isinstance(queue, _Heap):
+            queue.put(task)
+        elif isinstance(queue, list):
+            queue.append(task)
 
 
 def task_queue(session: Orders, tasks: Iterable[Task]) -> TaskQueue:

@@ -121,6 +121,9 @@ class Deviations:
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"
     )
+    what_fits_starts: bool = _on(
+        "a gang starts if its members fit in any arrangement that a bounded search finds; Volcano tries one order"
+    )
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )
