@@ -91,7 +91,7 @@ def _by_weight(cluster: Cluster) -> dict[str, Share]:
             requested = sum(p.request.get(r, 0) for g in cluster.gangs if g.queue == q.name for p in g.pods)
             most[q.name] = Fraction(min(requested, q.capability.get(r, requested)))
         left, open_ = Fraction(amount), {q.name: q.weight for q in active}
-        given = dict.fromkeys(open_, Fraction(0))
+        given = {name: Fraction(0) for name in open_}
         while open_ and left > 0:
             weights = sum(open_.values())
             full = [n for n, w in open_.items() if most[n] <= given[n] + left * w / weights]
@@ -114,25 +114,33 @@ def within_capability(cluster: Cluster, shares: Shares, gang: Gang, amount: Amou
         for r, most in queue.capability.items():
             if amount.get(r, 0) and shares.held[name].get(r, 0) + amount[r] > most:
                 return False
-    return True
+    # What other queues are guaranteed stays free for them.
+    others = added(q.guarantee for q in cluster.queues if q.name not in shares.path(gang.queue))
+    held = shares.held[shares.path(gang.queue)[-1]]
+    return all(a == 0 or held.get(r, 0) + a <= shares.total[r] - others.get(r, 0) for r, a in amount.items())
 
 
 def needs(gang: Gang) -> list[Amounts]:
     return [added(p.request for p in chosen) for chosen in missing(gang)]
 
 
-def is_entitled(shares: Shares, gang: Gang, amount: Amounts, lender: str, taken: Amounts | None) -> bool:
+def is_entitled(shares: Shares, gang: Gang, amount: Amounts, lender: str, taken: Amounts) -> bool:
     """Whether the queue of a gang, compared with a lender, stays within what it deserves. `taken`: from the lender."""
     mine, other = shares.common(gang.queue, lender)
-    named = shares.named(mine)
-    held, deserved = shares.held[mine], shares.deserved[mine]
-    if all(held.get(r, 0) + a <= deserved.get(r, 0) for r, a in amount.items() if a and r in named):
+    if is_within(shares, mine, amount):
         return True
     if not shares.cluster.proportional:
         return False
+    held, deserved = shares.held[mine], shares.deserved[mine]
     after = dict(shares.held[other])
     take(after, taken)
     return share(added([held, amount]), deserved) <= share(after, shares.deserved[other])
+
+
+def is_within(shares: Shares, queue: str, amount: Amounts) -> bool:
+    """Whether a queue with an amount holds no more than it deserves, where its level deserves anything."""
+    named, held, deserved = shares.named(queue), shares.held[queue], shares.deserved[queue]
+    return all(held.get(r, 0) + a <= deserved.get(r, 0) for r, a in amount.items() if a and r in named)
 
 
 def share(held: Amounts, deserved: Share) -> Fraction:
@@ -153,7 +161,8 @@ def _plans(cluster: Cluster, gang: Gang, amount: Amounts) -> Iterator[Plan]:
         return
     free = cluster.free()
     if starts(cluster, gang, free):
-        yield Plan((), Fraction(0))
+        if not cluster.proportional or is_within(shares, gang.queue, amount):
+            yield Plan((), Fraction(0))
         return
     requested = {r for r, a in amount.items() if a}
     short = {r for r in requested if not starts(cluster, gang, free, r)} or requested
@@ -204,8 +213,9 @@ def _lends(shares: Shares, gang: Gang, amount: Amounts, lender: Gang, pods: list
     mine, other = shares.common(gang.queue, lender.queue)
     if not is_entitled(shares, gang, amount, lender.queue, lost):
         return False
-    above = {r for r in short if lost.get(r, 0) and shares.held[other].get(r, 0) > shares.deserved[other].get(r, 0)}
-    if not above:
+    # A resource of which no queue deserves any belongs to no queue: two queues would take it from each other in turn.
+    short = short & shares.named(other)
+    if not any(lost.get(r, 0) and _is_above(shares, other, {r}) for r in short):
         return False
     for name in shares.path(lender.queue):
         for r, least in shares.cluster.queue(name).guarantee.items():

@@ -71,7 +71,7 @@ class Preempt(Action):
                         permitted[task.best_effort] = _of_other_jobs(session, queue, task)
                     others = permitted[task.best_effort]
                     preempt_for(session, self.arguments, statement, task, others, rejected)
-                commit_evictions(session, statement, job, "preemptable", "preempt")
+                commit_evictions(session, statement, job, "preempt")
             for job in under_request:
                 _within(session, self.arguments, job, rejected)
 
@@ -84,7 +84,7 @@ def _within(session: Session, arguments: PreemptArguments, job: SessionJob, reje
         statement = Statement(session, job.uid)
         helped = preempt_for(session, arguments, statement, task, _of_its_own_job(session, task), rejected)
         needless = is_needless(session, statement)
-        if not helped or needless or breaks_own_gang(session, statement, job, "preemptable"):
+        if not helped or needless or breaks_own_gang(session, statement, job):
             statement.discard()
             return
         statement.commit()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
+from volcano_py.scheduler.actions.eviction.entitled import EntitledGangs
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
-from volcano_py.scheduler.actions.eviction.whole_gangs import WholeGangReclaim
 from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.node_rank import by_name
 from volcano_py.scheduler.framework.plugin import Action
@@ -26,29 +26,50 @@ class Reclaim(Action):
     name = "reclaim"
 
     def execute(self, session: Session) -> None:
-        queues, starving = starving_by_queue(session)
-        gangs = WholeGangReclaim(session, _may_evict) if session.deviations.whole_gang_reclaim else None
-        tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
-        while queues:
-            queue = queues.pop()
-            if session.overused(queue):
-                continue
-            waiting = starving[queue.name]
-            while waiting:
-                job = waiting.pop()
-                statement = Statement(session, job.uid)
-                todo = tasks[job.uid]
-                permitted = _of_other_queues(session, job)
-                while todo and session.job_starving(job):
-                    task = todo.pop()
-                    if task.pod.spec.preemption_policy == "Never":
-                        continue
-                    if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
-                        continue
-                    _reclaim_for(session, statement, task, permitted)
-                starts = commit_evictions(session, statement, job, "reclaimable", "reclaim")
-                if not starts and gangs is not None:
-                    gangs.reclaim_for(job)
+        if session.deviations.whole_gang_reclaim and session.has_lenders:
+            _serve_entitled(session)
+        else:
+            _reclaim_as_volcano(session)
+
+
+def entitled_gangs(session: Session) -> EntitledGangs:
+    """The gangs for which this session has tried to reclaim."""
+    return session.shared(EntitledGangs, lambda: EntitledGangs(session, _of_other_queues))
+
+
+def _serve_entitled(session: Session) -> None:
+    """Evict units for gangs that their queues are entitled to, in the order of queues and jobs."""
+    gangs = entitled_gangs(session)
+    gangs.try_again()
+    queues, starving = starving_by_queue(session)
+    while queues:
+        waiting = starving[queues.pop().name]
+        while waiting:
+            gangs.serve(waiting.pop())
+
+
+def _reclaim_as_volcano(session: Session) -> None:
+    """Task by task, evict pods that the plugins name; whole gangs are no victims."""
+    queues, starving = starving_by_queue(session)
+    tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
+    while queues:
+        queue = queues.pop()
+        if session.overused(queue):
+            continue
+        waiting = starving[queue.name]
+        while waiting:
+            job = waiting.pop()
+            statement = Statement(session, job.uid)
+            todo = tasks[job.uid]
+            permitted = _of_other_queues(session, job)
+            while todo and session.job_starving(job):
+                task = todo.pop()
+                if task.pod.spec.preemption_policy == "Never":
+                    continue
+                if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
+                    continue
+                _reclaim_for(session, statement, task, permitted)
+            commit_evictions(session, statement, job, "reclaim")
 
 
 def _ungated(session: Session, job: SessionJob) -> TaskQueue:
@@ -103,14 +124,3 @@ def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:
         return placed.evictable() & ~placed.in_queue(job.queue)
 
     return PermittedVictims(includes, ("not in queue", job.queue), among, (st.RUNNING,))
-
-
-def _may_evict(session: Session, job: SessionJob, victim: Task) -> bool:
-    theirs = session.jobs.get(victim.job)
-    return (
-        theirs is not None
-        and session.status(victim) == st.RUNNING
-        and victim.preemptable
-        and theirs.queue != job.queue
-        and session.queues[theirs.queue].reclaimable
-    )

@@ -121,6 +121,13 @@ class Deviations:
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"
     )
+    whole_pod_shares: bool = _on(
+        "a queue of proportion may exceed its share by a part of a pod, because pods cannot be divided; Volcano leaves "
+        "that capacity unused"
+    )
+    unset_parents: bool = _on(
+        "a parent queue without `deserved` deserves the sum of its children; Volcano treats it as deserving nothing"
+    )
     what_fits_starts: bool = _on(
         "a gang starts if its members fit in any arrangement that a bounded search finds; Volcano tries one order"
     )

@@ -95,6 +95,10 @@ class Statement:
     def evictions(self) -> bool:
         return any(s.kind == "evict" for s in self.steps)
 
+    def evictions_of(self, evictor: str) -> int:
+        """How many pods of other jobs than this one are evicted."""
+        return sum(s.kind == "evict" and s.task.job != evictor for s in self.steps)
+
     def merge(self, other: Statement) -> None:
         """Append another statement's steps."""
         self.steps += other.steps

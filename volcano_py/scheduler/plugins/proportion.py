@@ -7,12 +7,13 @@ request is kept between sessions (`build`, `apply`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from volcano_py.scheduler.explain.table import ENQUEUE_LIMIT, QUEUE_LIMIT, QUEUE_OVERUSED, QUEUE_SHARE
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
@@ -25,6 +26,9 @@ from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 from volcano_py.scheduler.plugins.queue_shares.within import exceeded, within
+
+_ROUNDING = 1e-9
+"""Shares that differ by less are equal."""
 
 
 class Attributes:
@@ -92,6 +96,10 @@ class Attributes:
         self.claimed = largest / self.weight
         return self.claimed
 
+    def share_with(self, amount: Resource, sign: int) -> float:
+        """The share with an amount more (sign +1) or less (-1)."""
+        return max(((self.allocated[d] + sign * amount[d]) / of for d, of in self._parts), default=0.0)
+
     def update_share(self) -> None:
         """Set the share: the largest part that the queue holds of any resource it deserves."""
         self.claimed = -1.0
@@ -149,6 +157,7 @@ class Proportion(Plugin):
             q.set_deserved()
 
         spare_idle = session.deviations.idle_not_overused
+        rounds_up = session.deviations.whole_pod_shares
 
         def order(left: Queue, right: Queue) -> int:
             if left.priority != right.priority:
@@ -172,6 +181,8 @@ class Proportion(Plugin):
             if spare_idle and not q.holds:
                 return False
             if not q.deserved.less_equal(q.allocated, ZERO):
+                return False
+            if rounds_up and any(other.share > q.share for other in attributes.values() if other is not q):
                 return False
             session.queue_causes.setdefault(q.name, _overused_cause(session, q))
             return True
@@ -199,7 +210,7 @@ class Proportion(Plugin):
             q = attributes[queue.name]
             for d, amount in task.spec_class.demands:
                 if q.allocated[d] + amount > q.deserved[d]:
-                    return False
+                    return rounds_up and _may_round_up(q, task, attributes.values())
             return True
 
         def how_many(queue: Queue, task: Task, limit: int) -> int:
@@ -227,9 +238,11 @@ class Proportion(Plugin):
                     victims.append(t)
             return victims
 
-        def can_lose(queue: Queue, amount: Resource, _: Queue) -> bool:
-            q = attributes[queue.name]
-            return all(q.allocated[d] - amount[d] >= q.deserved[d] - EPS for d in amount.names() if d != PODS)
+        def lends(loan: Loan) -> float | None:
+            q, other = attributes[loan.queue.name], attributes.get(loan.lender.name)
+            if other is None:
+                return None
+            return _price(q, other, loan, session.total)
 
         def enqueueable(job: SessionJob) -> Vote:
             q = attributes[job.queue]
@@ -267,7 +280,7 @@ class Proportion(Plugin):
         session.add_reclaimable(reclaimable)
         if session.deviations.rank_holds:
             session.add_unified_evictable(evictable)
-        session.add_can_lose(can_lose)
+        session.add_lends(lends)
         session.add_overused(overused)
         session.add_allocatable(allocatable, how_many=how_many)
         session.add_simulate_allocatable(simulate_allocatable)
@@ -300,6 +313,38 @@ class Proportion(Plugin):
             session.gauges.append(("queue_weight", label, q.weight))
             over = (q.holds or not session.deviations.idle_not_overused) and q.deserved.less_equal(q.allocated, ZERO)
             session.gauges.append(("queue_overused", label, float(over)))
+
+
+def _price(q: Attributes, lender: Attributes, loan: Loan, total: Resource) -> float | None:
+    """See `QueueLimits.add_lends`. A queue is entitled to a gang within its share, or if its share is not larger
+    afterwards than the share of the lender."""
+    if not any(loan.unit[d] > 0 and lender.allocated[d] > lender.deserved[d] + EPS for d in loan.short):
+        return None
+    for d in lender.guarantee.names():
+        if loan.unit[d] > 0 and lender.allocated[d] - loan.unit[d] < lender.guarantee[d] - EPS:
+            return None
+    requested = loan.requested
+    within = all(q.allocated[d] + requested[d] <= q.deserved[d] + EPS for d in requested.names() if d != PODS)
+    if not within and q.share_with(requested, +1) > lender.share_with(loan.unit, -1) + _ROUNDING:
+        return None
+    return sum(
+        max(lender.deserved[d] - lender.allocated[d] + loan.unit[d], 0.0) / total[d]
+        - max(lender.deserved[d] - lender.allocated[d], 0.0) / total[d]
+        for d in loan.unit.names()
+        if d != PODS and total[d] > 0
+    )
+
+
+def _may_round_up(q: Attributes, task: Task, attributes: Collection[Attributes]) -> bool:
+    """Whether a queue may hold a task that exceeds what it deserves, because pods cannot be divided: it holds less
+    than it deserves so far, or no larger share afterwards than another queue. The capability holds."""
+    demands = task.spec_class.demands
+    if any(q.allocated[d] + amount > q.real_capability[d] + EPS for d, amount in demands):
+        return False
+    if all(q.allocated[d] < q.deserved[d] - EPS for d, amount in demands if q.allocated[d] + amount > q.deserved[d]):
+        return True
+    share = q.share_with(task.request, +1)
+    return any(share <= other.share + _ROUNDING for other in attributes if other is not q)
 
 
 def _overused_cause(session: Session, q: Attributes) -> Cause:

@@ -42,14 +42,12 @@ def bundles_of(
     statuses: bytearray,
     *,
     exact: bool = False,
-    prefers: Callable[[Task], int] | None = None,
 ) -> list[Bundle]:
-    """The bundles of a job's tasks, the less important tasks first. `exact`: see `_Surplus`. `prefers`: where only some
-    of the tasks are above the minimum, those with the lower number are evicted."""
-    surplus = _Surplus(job, statuses, exact)
+    """The bundles of a job's tasks, the less important tasks first. `exact`: see `Surplus`."""
+    surplus = Surplus(job, statuses, exact)
     safe: list[Task] = []
     rest: list[Task] = []
-    for task in sorted(tasks, key=lambda t: (0 if prefers is None else prefers(t), t.priority, t.uid)):
+    for task in sorted(tasks, key=lambda t: (t.priority, t.uid)):
         (safe if surplus.take(task) else rest).append(task)
     found = []
     if safe:
@@ -59,7 +57,7 @@ def bundles_of(
     return found
 
 
-class _Surplus:
+class Surplus:
     """The tasks above a job's minimums: of tasks, of each role, of each group of sub-jobs.
 
     `exact`: a sub-job breaks when it falls below its minimum, and only placed tasks count for a role. In Volcano a

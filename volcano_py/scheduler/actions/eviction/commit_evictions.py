@@ -7,8 +7,8 @@ the end of preempt and reclaim.
 
 from __future__ import annotations
 
-from collections import Counter
-
+from volcano_py.scheduler.actions.eviction.unit_plans import Members, without_needless
+from volcano_py.scheduler.actions.eviction.will_start import will_start
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
@@ -17,16 +17,24 @@ from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
-def commit_evictions(session: Session, statement: Statement, job: SessionJob, point: str, reason: str) -> bool:
+def commit_evictions(session: Session, statement: Statement, job: SessionJob, reason: str) -> bool:
     """Commit the evictions if they make the job pipelined, else discard them; returns whether the job can start then,
-    or needs no evictions. `point`: the extension point that selected the victims."""
+    or needs no evictions."""
     good = will_start(session, job)
     if good:
         _undo_needless(session, statement)
         if is_needless(session, statement):
             statement.discard()
             return True
-        good = _evict_whole_gangs(session, statement, point, reason)
+        evictions = statement.evictions_of(job.uid)
+        good = _evict_whole_gangs(session, statement, reason)
+        if good and session.deviations.whole_gangs and statement.evictions_of(job.uid) > evictions:
+            # With the rest of a gang, another pod may be evicted without need.
+            tasks = [step.task for step in statement.steps if step.kind == "pipeline"]
+            found = without_needless(session, statement, Members(job, tasks, None, reason))
+            if found is None:
+                return False
+            statement = found
     statement.commit() if good else statement.discard()
     return good
 
@@ -35,21 +43,6 @@ def is_needless(session: Session, statement: Statement) -> bool:
     """Whether the job fits without an eviction, so that allocate places it. If an action before allocate pipelined the
     job in every cycle, the job would never be bound."""
     return session.deviations.sure_evictions and not statement.evictions
-
-
-def will_start(session: Session, job: SessionJob) -> bool:
-    """Whether the pipelined tasks let the job start.
-
-    A plugin may count a job as pipelined before it has its minimum (sla, when the job has waited for too long). If a
-    plugin holds gangs back until they are ready, evictions for such a job would have no effect.
-    """
-    if not session.job_pipelined(job):
-        return False
-    if not session.deviations.sure_evictions or not session.callbacks.enabled("job_ready"):
-        return True
-    growing = (sub for sub in job.sub_jobs.values() if sub.counts[st.PIPELINED]) if job.has_policies else ()
-    whole = all(sub.is_pipelined() for sub in growing)
-    return whole and job.is_pipelined() and job.check_task_pipelined(session.statuses)
 
 
 def _undo_needless(session: Session, statement: Statement) -> None:
@@ -98,11 +91,11 @@ def _still_fits(session: Session, step: Step) -> bool:
     return fits
 
 
-def _evict_whole_gangs(session: Session, statement: Statement, point: str, reason: str) -> bool:
+def _evict_whole_gangs(session: Session, statement: Statement, reason: str) -> bool:
     """Evict the rest of every gang that falls below its minimum, or is only evicted as a whole. False, without further
-    evictions, if a task of the rest must not be evicted. `point`: the extension point of the plugin gang."""
+    evictions, if a task of the rest must not be evicted."""
     rest: list[Task] = []
-    for job in _broken(session, statement, _keeps_gangs(session, point)):
+    for job in _broken(session, statement, _keeps_gangs(session)):
         if not session.may_evict_all(job):
             return False
         left = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
@@ -114,27 +107,42 @@ def _evict_whole_gangs(session: Session, statement: Statement, point: str, reaso
     return True
 
 
-def breaks_own_gang(session: Session, statement: Statement, job: SessionJob, point: str) -> bool:
+def breaks_own_gang(session: Session, statement: Statement, job: SessionJob) -> bool:
     """Whether a job that evicts its own tasks is below its minimum until other tasks of it are placed."""
-    lost = sum(step.kind == "evict" and step.task.job == job.uid for step in statement.steps)
+    lost = [s.task for s in statement.steps if s.kind == "evict" and s.task.job == job.uid]
     if lost and job.model.evicted_whole:
         return True
-    return _keeps_gangs(session, point) and _falls(job, lost)
+    return _keeps_gangs(session) and _falls(session, job, lost)
 
 
-def _keeps_gangs(session: Session, point: str) -> bool:
-    return session.deviations.whole_gangs and session.keeps_gangs(point)
+def _keeps_gangs(session: Session) -> bool:
+    """Whether no gang may be destroyed: with the plugin gang, whatever its flags are."""
+    return session.deviations.whole_gangs and session.has_gangs
 
 
 def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[SessionJob]:
     """Gangs that had their minimum until this statement, and gangs that are only evicted as a whole; without the job
     that the statement is for."""
-    evicted = (step.task.job for step in statement.steps if step.kind == "evict")
-    lost = Counter(uid for uid in evicted if uid != statement.evictor)
-    jobs = [(session.jobs[uid], count) for uid, count in lost.items() if uid in session.jobs]
-    return [job for job, count in jobs if job.model.evicted_whole or (keeps_gangs and _falls(job, count))]
+    lost: dict[str, list[Task]] = {}
+    for step in statement.steps:
+        if step.kind == "evict" and step.task.job != statement.evictor:
+            lost.setdefault(step.task.job, []).append(step.task)
+    jobs = [(session.jobs[uid], tasks) for uid, tasks in lost.items() if uid in session.jobs]
+    return [job for job, tasks in jobs if job.model.evicted_whole or (keeps_gangs and _falls(session, job, tasks))]
 
 
-def _falls(job: SessionJob, lost: int) -> bool:
-    """Whether the loss of this number of tasks brings the job below its minimum."""
-    return job.ready_num < job.min_available <= job.ready_num + lost
+def _falls(session: Session, job: SessionJob, lost: list[Task]) -> bool:
+    """Whether the loss of these tasks brings the job below its minimum, of all tasks or of a role."""
+    if job.ready_num + len(lost) < job.min_available:
+        return False
+    if job.ready_num < job.min_available:
+        return True
+    roles = {task.role for task in lost if job.task_min_available.get(task.role)}
+    if not roles or job.check_task_ready(session.statuses):
+        return False
+    known = job.roles(session.statuses)
+    for role in roles:
+        have, minimum = sum(known[role][s] for s in st.READY), job.task_min_available[role]
+        if have < minimum <= have + sum(t.role == role for t in lost):
+            return True
+    return False

@@ -6,7 +6,7 @@ pipelined. The statement is kept only if the whole gang fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 import numpy as np
@@ -25,8 +25,8 @@ from volcano_py.scheduler.actions.eviction.bundles import (
     requests,
     serves,
 )
-from volcano_py.scheduler.actions.eviction.commit_evictions import will_start
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
+from volcano_py.scheduler.actions.eviction.will_start import will_start
 from volcano_py.scheduler.actions.task_queue import TaskQueue
 from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
@@ -62,11 +62,6 @@ class Policy(msgspec.Struct, frozen=True):
     """Whether the first of two victim jobs is evicted before the second; the third job is the preemptor."""
     reclaims: bool
     """Pods of other queues are victims: overused queues wait, and plugins decide whether the queue may reclaim."""
-    allowed: Callable[[Session, SessionJob, list[Bundle]], Collection[str]] | None = None
-    """The tasks that may be evicted, by UID; None: unified_evictable of the plugins decides."""
-    prefers: Callable[[Session, SessionJob, Resource], Callable[[Task], int]] | None = None
-    """For a preemptor and its need: which tasks above the minimum of their job are the better victims, those with the
-    lower number."""
 
 
 def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArguments) -> None:
@@ -106,7 +101,7 @@ def evict_for_gang(
     need = requests(pending)
     for domain in domains(session.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
         bundles = _bundles(session, policy, settings, job, domain, need)
-        free = _free(session, domain, overfull=policy.allowed is None)
+        free = _free(session, domain)
         for count in range(1, len(bundles) + 1):
             free.add(bundles[count - 1].local)
             if not need.less_equal(free, ZERO):
@@ -196,12 +191,11 @@ def domains(gradients: Iterable[Iterable[str]], most: int, fallback: str) -> lis
     return found or ([fallback] if fallback else [])
 
 
-def _free(session: Session, domain: str, overfull: bool) -> Resource:
-    """The idle and releasing capacity of a domain; pipelined tasks are not subtracted. `overfull`: what nodes hold
-    above their allocatable amounts lowers the sum, as in Volcano."""
+def _free(session: Session, domain: str) -> Resource:
+    """The idle and releasing capacity of a domain; pipelined tasks are not subtracted. What nodes hold above their
+    allocatable amounts lowers the sum, as in Volcano."""
     n, columns = session.numbers, session.topology.columns(domain)
-    free_of_node = n.idle[:, columns] + n.releasing[:, columns]
-    total = (free_of_node if overfull else np.maximum(free_of_node, 0.0)).sum(axis=1)
+    total = (n.idle[:, columns] + n.releasing[:, columns]).sum(axis=1)
     free = Resource(scalars={})
     for name, row in session.table.rows.items():
         free[name] = total.item(row)
@@ -222,12 +216,8 @@ def _bundles(
         return policy.before(session, left, right, job)
 
     exact = session.deviations.whole_gangs
-    prefers = policy.prefers
-    better = None if prefers is None else prefers(session, job, need)
     found = [
-        bundle
-        for uid in sorted(of)
-        for bundle in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact, prefers=better)
+        bundle for uid in sorted(of) for bundle in bundles_of(session.jobs[uid], of[uid], session.statuses, exact=exact)
     ]
     found = [
         c
@@ -235,11 +225,8 @@ def _bundles(
         if (c := completed(session, b) if b.whole and (exact or b.job.model.evicted_whole) else b) is not None
     ]
     ordered = in_order(found, need, before)
-    if policy.allowed is not None:
-        allowed = policy.allowed(session, job, ordered)
-    else:
-        context = EvictionContext(policy.name, job, domain)
-        allowed = {t.uid for t in session.unified_evictable(context, flattened(ordered))}
+    context = EvictionContext(policy.name, job, domain)
+    allowed = {t.uid for t in session.unified_evictable(context, flattened(ordered))}
     kept = in_order(only_allowed(found, allowed), need, before)
     return [b for b in kept if settings.whole_bundles or not b.whole]
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
+
+
+class Loan(NamedTuple):
+    """A question about queues: may a unit of one queue, the lender, be evicted for a gang of another one?"""
+
+    queue: Queue
+    """The queue of the gang."""
+    requested: Resource
+    """What the members request that the gang still lacks."""
+    short: frozenset[str]
+    """The requested resources for which the gang, requesting each of them alone, does not fit."""
+    lender: Queue
+    unit: Resource
+    """What the pods request that would be evicted together: a whole job, or a pod above the minimum of its job."""
+
 
 HowMany = Callable[[Queue, Task, int], int]
 """(queue, task, limit) → number of tasks."""
@@ -107,19 +123,36 @@ class QueueLimits(NodeRules):
             return bool(answer) and not isinstance(answer, Fault)
         return False
 
-    def add_can_lose(self, fn: Callable[[Queue, Resource, Queue], bool]) -> None:
-        """Whether a queue can lose an amount to another queue and still hold what it deserves.
+    def add_lends(self, fn: Callable[[Loan], float | None]) -> None:
+        """Whether a unit of a lender may be evicted for a gang, and at what price: how much further below what it
+        deserves the lender then is, as a part of the cluster; None: it must not.
 
-        Called: by reclaim, before a whole gang of the first queue is evicted for a gang of the second.
-        Combination: all plugins agree; without any: no.
+        Called: by reclaim (deviation whole-gang-reclaim), before each unit is evicted, while the evictions before it
+        count as done.
+        Combination: all plugins agree, the highest price counts; without any plugin reclaim decides as Volcano.
         Flag: enableReclaimable.
-        On error: it cannot.
+        On error: it must not.
         """
-        self._add("can_lose", fn)
+        self._add("lends", fn)
 
-    def can_lose(self, queue: Queue, amount: Resource, to: Queue) -> bool:
-        """Whether the queue can lose the amount to another one and still hold what it deserves."""
-        return bool(self.callbacks.enabled("can_lose")) and self.callbacks.all("can_lose", queue, amount, to)
+    def lends(self, loan: Loan) -> float | None:
+        """The price of a unit; None: it must not be evicted."""
+        highest = 0.0
+        for plugin, fn, _ in self.callbacks.enabled("lends"):
+            try:
+                price = fn(loan)
+            except Exception as e:
+                self.callbacks.fault(plugin, "lends", e, loan.queue.name)
+                return None
+            if price is None:
+                return None
+            highest = max(highest, price)
+        return highest
+
+    @property
+    def has_lenders(self) -> bool:
+        """Whether a plugin decides what may be evicted for an entitled gang."""
+        return bool(self.callbacks.enabled("lends"))
 
     @property
     def sharing(self) -> frozenset[str]:

@@ -40,7 +40,7 @@ POINTS: dict[str, Point] = {
     "simulate_allocatable": Point("add_simulate_allocatable", "enabledAllocatable", "AddSimulateAllocatableFn"),
     "preemptive": Point("add_preemptive", "enablePreemptive", "AddPreemptiveFn"),
     "entitled": Point("add_entitled", None),
-    "can_lose": Point("add_can_lose", "enableReclaimable"),
+    "lends": Point("add_lends", "enableReclaimable"),
     "pre_predicate": Point("add_pre_predicate", "enablePredicate", "AddPrePredicateFn"),
     "predicate": Point("add_predicate", "enablePredicate", "AddPredicateFn"),
     "node_order": Point("add_node_order", "enableNodeOrder", "AddNodeOrderFn, AddBatchNodeOrderFn"),

@@ -155,9 +155,27 @@ class VictimSelection(QueueLimits):
                     return []
         return victims
 
-    def keeps_gangs(self, point: str) -> bool:
-        """Whether a plugin that keeps gangs at their minimum has a callback at an extension point."""
-        return any(c.basis is Basis.GANG_MINIMUM for c in self.callbacks.enabled(point))
+    def also_reclaimable(self, reclaimer: Task, candidates: Victims) -> set[int]:
+        """The slots of the candidates that all plugins name at `reclaimable` which neither share the cluster among
+        queues nor keep gangs: the rules of these two are part of what is evicted for an entitled gang."""
+        sharing = self.sharing
+        allowed = {t.slot for t in candidates}
+        for plugin, fn, basis in self.callbacks.enabled("reclaimable"):
+            if plugin in sharing or basis in (Basis.GANG_MINIMUM, Basis.PROTECTION) or not allowed:
+                continue
+            try:
+                answer = fn(reclaimer, candidates)
+            except Exception as e:
+                self.callbacks.fault(plugin, "reclaimable", e, reclaimer.key)
+                return set()
+            if answer is not None:
+                allowed &= {t.slot for t in answer}
+        return allowed
+
+    @property
+    def has_gangs(self) -> bool:
+        """Whether a plugin keeps gangs at their minimum, whatever its flags are: unified_evictable has no flag."""
+        return any(c.basis is Basis.GANG_MINIMUM for c in self.callbacks.enabled("unified_evictable"))
 
     # ---- combination ------------------------------------------------------------------------------------
 

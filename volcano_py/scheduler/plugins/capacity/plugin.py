@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
@@ -64,7 +65,8 @@ class Capacity(Plugin):
         session.add_job_enqueueable(self._enqueueable)
         session.add_job_enqueued(self._enqueued)
         session.add_reclaimable(self._reclaimable)
-        session.add_can_lose(self._can_lose)
+        session.add_lends(self._lends)
+        self.named: dict[str, frozenset[str]] = {}
         session.add_unified_evictable(self._evictable)
         self.reserved = reserved(session) if session.removes_queue_gates else {}
         session.add_event_handler(
@@ -318,18 +320,49 @@ class Capacity(Plugin):
                 victims.append(v)
         return victims
 
-    def _can_lose(self, queue: Queue, amount: Resource, to: Queue) -> bool:
-        node, other = self.tree.nodes.get(queue.name), self.tree.nodes.get(to.name)
-        if self.tree.problem or node is None or other is None:
-            return False
-        levels = self.level if self.hierarchy else 0
-        shared = {q.name for q in other.path}
-        return all(
-            q.allocated[d] - amount[d] >= max(q.deserved[d], q.guarantee[d]) - EPS
-            for q in (node, *(a for a in self.tree.ancestors(node, levels) if a.name not in shared))
-            for d in amount.names()
-            if d != PODS
+    def _lends(self, loan: Loan) -> float | None:
+        """See `QueueLimits.add_lends`. Queues are compared just below their last common ancestor."""
+        mine, lender = self.tree.nodes.get(loan.queue.name), self.tree.nodes.get(loan.lender.name)
+        if self.tree.problem or mine is None or lender is None:
+            return None
+        a, b = self.tree.below_common(mine, lender)
+        named = self._named(a)
+        if not _stays_within(a, loan.requested, named):
+            return None
+        short = loan.short & named
+        if not any(loan.unit[d] > 0 and _is_above(b, d) for d in short):
+            return None
+        for q in lender.branch:
+            for d in q.guarantee.names():
+                if loan.unit[d] > 0 and q.allocated[d] - loan.unit[d] < q.guarantee[d] - EPS:
+                    return None
+        for q in lender.branch[lender.branch.index(b) + 1 :]:
+            # Within the subtree of the lender, queues above their own share lend first.
+            if not any(_is_above(q, d) for d in short) and any(
+                _is_above(other, d) for other in q.path[-1].children for d in short
+            ):
+                return None
+        total = self.session.total
+        return sum(
+            max(b.deserved[d] - b.allocated[d] + amount, 0.0) / total[d]
+            - max(b.deserved[d] - b.allocated[d], 0.0) / total[d]
+            for d in loan.unit.names()
+            if d != PODS and total[d] > 0 and (amount := loan.unit[d]) > 0
         )
+
+    def _named(self, node: QueueNode) -> frozenset[str]:
+        """The resources of which a queue on the level of this one deserves some."""
+        parent = node.path[-1].name if node.path else ""
+        found = self.named.get(parent)
+        if found is None:
+            if node.path:
+                deserved = [q.deserved for q in node.path[-1].children]
+            else:
+                deserved = [q.deserved for q in self.session.queues.values() if q.deserved is not None]
+                deserved += [q.deserved for q in self.tree.nodes.values()]
+            found = frozenset(d for amounts in deserved for d in amounts.names() if amounts[d] > 0 and d != PODS)
+            self.named[parent] = found
+        return found
 
     # ---- metrics ----------------------------------------------------------------------------------------
 
@@ -351,6 +384,20 @@ class Capacity(Plugin):
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_overused", label, float(q.share > 1)))
+
+
+def _stays_within(q: QueueNode, requested: Resource, named: frozenset[str]) -> bool:
+    """Whether a queue with an amount holds no more than it deserves, in the resources of which its level deserves
+    some."""
+    return all(
+        q.allocated[d] + requested[d] <= q.deserved[d] + EPS
+        for d in requested.names()
+        if d in named and requested[d] > 0
+    )
+
+
+def _is_above(q: QueueNode, resource: str) -> bool:
+    return q.allocated[resource] > q.deserved[resource] + EPS
 
 
 def _rest_of(q: QueueNode, left: dict[str, Resource]) -> Resource:

@@ -169,6 +169,8 @@ def tree(session: Session) -> QueueTree:
         # A resource that no node has yet stays unlimited, so that an autoscaler can add nodes for the jobs that request
         # it.
         root.real_capability.min_dimension(session.admissible, INFINITY)
+    if session.deviations.unset_parents:
+        _sum_up(root)
     highest_first = [root]
     for q in highest_first:
         _hand_down(q)
@@ -207,6 +209,17 @@ def _link(session: Session, found: QueueTree) -> str:
                 return f"job {job.uid} is in {text}"
             session.unusable_queues[job.queue] = f"the job is in {text}"
     return ""
+
+
+def _sum_up(root: QueueNode) -> None:
+    """Let a queue without `deserved` deserve the sum of its children."""
+    highest_first = [root]
+    for q in highest_first:
+        highest_first += q.children
+    for q in reversed(highest_first):
+        if q.children and q.deserved.is_empty():
+            for child in q.children:
+                q.deserved.add(maximum(child.deserved, child.guarantee))
 
 
 def _hand_down(parent: QueueNode) -> None:

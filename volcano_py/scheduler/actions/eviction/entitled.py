@@ -1,0 +1,331 @@
+"""Serving gangs that their queue is entitled to (deviation whole-gang-reclaim). In Volcano reclaim evicts single pods,
+and never a whole gang.
+
+A gang is entitled if its queue, with the gang, stays within what it deserves (`QueueLimits.add_lends`). Units are
+evicted for it while their queue holds more than it deserves of a short resource. A unit can be larger than this surplus.
+Small clusters of victims are searched completely, the cheapest plan first. Otherwise members are placed one after the
+other: first with pods above the minimum of their jobs, then with whole jobs; units that are not needed are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.actions.arrangement import Lacking, lacking
+from volcano_py.scheduler.actions.eviction.back_off import backs_off
+from volcano_py.scheduler.actions.eviction.bundles import requests
+from volcano_py.scheduler.actions.eviction.cheapest_units import cheapest
+from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims, PlacedTasks
+from volcano_py.scheduler.actions.eviction.short_resources import short_resources
+from volcano_py.scheduler.actions.eviction.unit_plans import Members, applied, placement, without_needless
+from volcano_py.scheduler.actions.eviction.units import Unit, above_minimum, on_nodes, units_of
+from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
+from volcano_py.scheduler.framework.extension_points.queues import Loan
+from volcano_py.scheduler.framework.node_rank import by_name
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.topology import ROOT
+from volcano_py.scheduler.framework.victim_order import victims_queue
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.task import Task
+
+Bools = NDArray[np.bool_]
+FEW_VICTIMS = 24
+"""Up to this number of pods in other queues, all sets of units are tried."""
+FEW_MEMBERS = 8
+MOST_DOMAINS = 8
+MOST_NODES = 50
+"""How many nodes are compared for a member for which whole jobs are evicted."""
+Shape = tuple[str, tuple[tuple[int, int], ...], bool]
+"""The queue of a gang, how many tasks of each class it lacks, and whether it has a topology."""
+
+
+class EntitledGangs:
+    """The gangs for which evictions were tried in this session; gangs of the same shape are not tried again."""
+
+    def __init__(self, session: Session, permitted: Callable[[Session, SessionJob], PermittedVictims]) -> None:
+        self._session = session
+        self._permitted = permitted
+        self._tried: set[Shape] = set()
+
+    def try_again(self) -> None:
+        """Forget the gangs that were tried before."""
+        self._tried.clear()
+
+    def serve(self, job: SessionJob) -> bool:
+        """Evict units for the missing members of a gang, and nominate nodes; returns whether that was possible."""
+        session = self._session
+        if job.is_pending() or not _may_reclaim(session, job) or backs_off(session, job):
+            return False
+        shape = _shape(job, session.pending(job))
+        if shape in self._tried:
+            return False
+        for tasks in _choices(session, job):
+            for domain in _domains(session, job):
+                attempt = _Attempt(session, job, tasks, domain, self._permitted(session, job))
+                statement = attempt.plan()
+                if statement is not None:
+                    statement.commit()
+                    for sub in job.sub_jobs.values():
+                        sub.nominated_hyper_node = "" if domain == ROOT else domain
+                    return True
+        self._tried.add(shape)
+        return False
+
+
+def _may_reclaim(session: Session, job: SessionJob) -> bool:
+    queue = session.queues[job.queue]
+    return (
+        queue.state == "Open"
+        and not job.has_policies
+        and job.min_available > job.ready_num + job.counts[st.PIPELINED]
+        and session.job_valid(job) is None
+        and session.job_starving(job)
+    )
+
+
+def _shape(job: SessionJob, tasks: list[Task]) -> Shape:
+    counts: dict[int, int] = {}
+    for task in tasks:
+        counts[task.spec_class.id] = counts.get(task.spec_class.id, 0) + 1
+    return job.queue, tuple(sorted(counts.items())), job.has_topology
+
+
+def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
+    """The members to place, first one first: by their order, and if they differ, the smallest ones."""
+    wanted = [t for t in session.pending(job) if not t.best_effort and not t.sched_gated]
+    if any(t.pod.spec.preemption_policy == "Never" for t in wanted):
+        return []
+    need = lacking(session, job, None)
+    in_order = list(task_queue(session, wanted))[::-1]
+    found = [_first(in_order, need)]
+    if len({t.spec_class.id for t in wanted}) > 1:
+        total = session.total
+        size = {
+            t.slot: max((t.request[d] / total[d] for d in t.request.names() if total[d]), default=0.0) for t in wanted
+        }
+        found.append(_first(sorted(in_order, key=lambda t: size[t.slot]), need))
+    return [tasks for i, tasks in enumerate(found) if tasks and tasks not in found[:i]]
+
+
+def _first(tasks: list[Task], need: Lacking) -> list[Task]:
+    """The first tasks that complete a minimum, in their order; none if there are too few."""
+    roles, others = dict(need.roles), need.members - sum(need.roles.values())
+    chosen = []
+    for task in tasks:
+        if roles.get(task.role, 0) > 0:
+            roles[task.role] -= 1
+            chosen.append(task)
+        elif others > 0:
+            others -= 1
+            chosen.append(task)
+    return chosen if len(chosen) == need.members and chosen else []
+
+
+def _domains(session: Session, job: SessionJob) -> list[str]:
+    """Where the gang may be: the whole cluster, or the HyperNodes that its topology allows, the narrow ones first."""
+    if not job.has_hard_topology:
+        return [ROOT]
+    return list(dict.fromkeys(n for group in session.job_gradients(job, ROOT, EVICT) for n in group))[:MOST_DOMAINS]
+
+
+class _Attempt:
+    """The search for evictions that make some members of a gang fit into a domain."""
+
+    def __init__(
+        self, session: Session, job: SessionJob, tasks: list[Task], domain: str, permitted: PermittedVictims
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._queue = session.queues[job.queue]
+        self._tasks = tasks
+        self._outside = None if domain == ROOT else ~session.topology.mask(domain)
+        self._members = Members(job, tasks, self._outside, "reclaim")
+        self._permitted = permitted
+        self._placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
+        self._short: frozenset[str] = frozenset()
+
+    def plan(self) -> Statement | None:
+        """Evictions and nominations, applied to the session; None, without changes, if there are none."""
+        session = self._session
+        if self._fits():
+            return None  # it needs no evictions: allocate places it
+        self._short = short_resources(session, self._tasks, self._outside)
+        if not self._has_lender():
+            return None
+        count = int(np.count_nonzero(self._permitted.among(self._placed)))
+        if count == 0:
+            return None
+        if count <= FEW_VICTIMS and len(self._tasks) <= FEW_MEMBERS:
+            found = cheapest(session, self._units, self.price, self._fits)
+            if found is not None:
+                return applied(session, found, self._members)
+        return self._with_pods_above_minimums() or self._with_units()
+
+    # ---- questions --------------------------------------------------------------------------------------
+
+    def price(self, unit: Unit) -> float | None:
+        """The price of evicting a unit now; None: it must not be evicted."""
+        session = self._session
+        lender = session.queues[unit.job.queue]
+        rest = [t for t in self._tasks if session.status(t) == st.PENDING]
+        price = session.lends(Loan(self._queue, requests(rest), self._short, lender, unit.request))
+        if price is None or len(session.unprotected(list(unit.tasks))) < len(unit.tasks):
+            return None
+        return price
+
+    def _has_lender(self) -> bool:
+        """Whether any queue lends anything of the short resources."""
+        session = self._session
+        for queue in session.queues.values():
+            if queue.name == self._queue.name or not queue.reclaimable:
+                continue
+            unit = requests(())
+            for name in self._short:
+                unit[name] = 1.0
+            if session.lends(Loan(self._queue, requests(self._tasks), self._short, queue, unit)) is not None:
+                return True
+        return False
+
+    def _units(self) -> list[Unit]:
+        """All units that other queues hold at the moment."""
+        session = self._session
+        found = []
+        for job in session.jobs.values():
+            queue = session.queues.get(job.queue)
+            if queue is not None and queue.reclaimable and job.queue != self._job.queue:
+                found += units_of(session, job, self._permitted.includes)
+        allowed = session.also_reclaimable(self._tasks[0], [t for unit in found for t in unit.tasks])
+        return [unit for unit in found if all(t.slot in allowed for t in unit.tasks)]
+
+    def _fits(self) -> bool:
+        statement = placement(self._session, self._members)
+        if statement is not None:
+            statement.discard()
+        return statement is not None
+
+    # ---- plans ------------------------------------------------------------------------------------------
+
+    def _with_pods_above_minimums(self) -> Statement | None:
+        """Member by member, evict single pods that their jobs do not require."""
+        session = self._session
+        statement = Statement(session, self._job.uid)
+        for task in self._tasks:
+            if session.pre_predicate(task) is not None or not self._free_for(statement, task):
+                statement.discard()
+                return None
+        return without_needless(session, statement, self._members)
+
+    def _free_for(self, statement: Statement, task: Task) -> bool:
+        session = self._session
+        rules = session.placement
+        mask = rules.resolvable(task) & self._placed.freeable(task, self._permitted)
+        if self._outside is not None:
+            mask = mask & ~self._outside
+        in_order = by_name(session.cluster)
+        nodes = in_order[mask[in_order]]
+        if rules.shard is not None:
+            nodes = nodes[np.argsort(~rules.shard[nodes], kind="stable")]
+
+        def victims(node: int) -> list[Task] | None:
+            return self._single_victims(task, node)
+
+        def fits(node: int) -> bool:
+            return (
+                session.fits_without(task, node, ())
+                and rules.accepts(task, node)
+                and session.allocatable(self._queue, task)
+            )
+
+        return free_capacity_for(session, statement, task, map(int, nodes), victims, fits, "reclaim")
+
+    def _single_victims(self, task: Task, node: int) -> list[Task] | None:
+        """The pods on a node that are evicted one after the other until the task fits; None: it never does."""
+        session = self._session
+        candidates = self._permitted.on_node(session, node)
+        allowed = session.also_reclaimable(task, candidates)
+        order = victims_queue(session, [v for v in candidates if v.slot in allowed], task)
+        trial = Statement(session, self._job.uid)
+        chosen = []
+        while order and not session.fits_without(task, node, ()):
+            victim = order.pop()
+            job = session.jobs[victim.job]
+            if above_minimum(session, job, victim) and self.price(Unit(job, (victim,), False)) is not None:
+                trial.evict(victim, "reclaim")
+                chosen.append(victim)
+        fits = session.fits_without(task, node, ())
+        trial.discard()
+        return chosen if fits else None
+
+    def _with_units(self) -> Statement | None:
+        """Member by member, evict whole jobs, too: on the node where that is cheapest."""
+        session = self._session
+        statement = Statement(session, self._job.uid)
+        for task in self._tasks:
+            if session.pre_predicate(task) is not None or not session.allocatable(self._queue, task):
+                statement.discard()
+                return None
+            node = session.placement.best(task, without=self._outside)
+            if node is None:
+                node = self._evict_units_for(statement, task)
+            if node is None or statement.pipeline(task, node, evicted=True) is not None:
+                statement.discard()
+                return None
+        return without_needless(session, statement, self._members)
+
+    def _evict_units_for(self, statement: Statement, task: Task) -> int | None:
+        """Evict the cheapest units on one node so that a task fits there; returns the node."""
+        session = self._session
+        by_node: dict[int, list[Unit]] = {}
+        for unit in self._units():
+            for node in on_nodes(session, unit):
+                by_node.setdefault(node, []).append(unit)
+        mask = session.placement.resolvable(task)
+        best: tuple[tuple[float, int], int, list[Unit]] | None = None
+        for node in sorted((n for n in by_node if mask[n]), key=lambda n: session.table.names[n])[:MOST_NODES]:
+            if self._outside is not None and self._outside[node]:
+                continue
+            found = self._cheapest_on(task, node, by_node[node])
+            if found is not None and (best is None or found[0] < best[0]):
+                best = (*found[:1], node, found[1])
+        if best is None:
+            return None
+        for unit in best[2]:
+            for victim in unit.tasks:
+                statement.evict(victim, "reclaim")
+        return best[1]
+
+    def _cheapest_on(self, task: Task, node: int, units: list[Unit]) -> tuple[tuple[float, int], list[Unit]] | None:
+        """The units on one node, the cheapest first, until a task fits: their price and number of pods, and the units;
+        the session is unchanged."""
+        session = self._session
+        ranked = sorted(
+            ((price, len(u.tasks), u.job.uid, i) for i, u in enumerate(units) if (price := self.price(u)) is not None)
+        )
+        trial = Statement(session, self._job.uid)
+        chosen: list[Unit] = []
+        total, fits = 0.0, False
+        for *_, i in ranked:
+            unit = units[i]
+            tasks = tuple(t for t in unit.tasks if session.status(t) != st.RELEASING)
+            unit = unit._replace(tasks=tasks)
+            if not tasks or not (unit.whole or above_minimum(session, unit.job, tasks[0])):
+                continue
+            price = self.price(unit)
+            if price is None:
+                continue
+            for victim in tasks:
+                trial.evict(victim, "reclaim")
+            chosen.append(unit)
+            total += price
+            fits = session.fits_without(task, node, ()) and session.placement.accepts(task, node)
+            if fits:
+                break
+        trial.discard()
+        return ((total, sum(len(u.tasks) for u in chosen)), chosen) if fits else None
