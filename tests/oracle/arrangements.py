@@ -45,7 +45,9 @@ def missing(gang: Gang) -> list[list[Pod]]:
         if gang.holds_minimum([*gang.running(), *chosen]):
             found.append(chosen)
     least = min((len(c) for c in found), default=0)
-    distinct = {tuple(sorted((tuple(sorted(p.request.items())), p.role) for p in c)): c for c in found if len(c) == least}
+    distinct = {
+        tuple(sorted((tuple(sorted(p.request.items())), p.role) for p in c)): c for c in found if len(c) == least
+    }
     return list(distinct.values())
 
 
@@ -58,9 +60,7 @@ def starts(cluster: Cluster, gang: Gang, free: dict[str, Amounts], only: str = "
         used = {pod.node for pod in gang.running()}
         racks = [rack for rack in racks if used <= rack]
     for chosen in missing(gang):
-        requests = [
-            {name: a for name, a in pod.request.items() if a and (not only or name == only)} for pod in chosen
-        ]
+        requests = [{name: a for name, a in pod.request.items() if a and (not only or name == only)} for pod in chosen]
         for rack in racks:
             if fit(requests, {name: amounts for name, amounts in free.items() if name in rack}):
                 return True

@@ -142,9 +142,7 @@ def _node(node: Node) -> Manifest:
 
 
 def _rack(name: str, cluster: Cluster) -> Manifest:
-    members = [
-        {"type": "Node", "selector": {"exactMatch": {"name": n.name}}} for n in cluster.nodes if n.rack == name
-    ]
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": n.name}}} for n in cluster.nodes if n.rack == name]
     return {
         "apiVersion": "topology.volcano.sh/v1alpha1",
         "kind": "HyperNode",

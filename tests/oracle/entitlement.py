@@ -188,9 +188,7 @@ def _plans(cluster: Cluster, gang: Gang, amount: Amounts) -> Iterator[Plan]:
 
 def without(cluster: Cluster, names: frozenset[str]) -> Cluster:
     """The cluster after the eviction of pods, which are pending then."""
-    gangs = [
-        replace(g, pods=[replace(p, node="") if p.name in names else p for p in g.pods]) for g in cluster.gangs
-    ]
+    gangs = [replace(g, pods=[replace(p, node="") if p.name in names else p for p in g.pods]) for g in cluster.gangs]
     return replace(cluster, gangs=gangs)
 
 

@@ -48,7 +48,9 @@ def _split(rng: Random, amount: int, parts: int) -> list[int]:
     return [b - a for a, b in zip([0, *cuts], [*cuts, amount], strict=True)]
 
 
-def _jobs(rng: Random, nodes: list[Node], queues: list[str], resources: list[str], running: int, pending: int) -> list[Gang]:
+def _jobs(
+    rng: Random, nodes: list[Node], queues: list[str], resources: list[str], running: int, pending: int
+) -> list[Gang]:
     """Running jobs that fill the nodes, most of them in one queue, and pending ones."""
     free = {n.name: dict(n.capacity) for n in nodes}
     gangs: list[Gang] = []
@@ -159,7 +161,9 @@ def racks(rng: Random) -> Cluster:
     for i in range(rng.choice((1, 1, 2))):
         pods = [Pod(f"p{i}-{j}", {"cpu": rng.randint(1, 5)}) for j in range(rng.randint(2, 4))]
         gangs.append(Gang(f"p{i}", "default", len(pods), pods, rack_only=rng.random() < 0.9, age=30 - i))
-    conf = CONF.format(actions="enqueue, allocate, backfill", last="  - name: nodeorder\n  - name: network-topology-aware\n")
+    conf = CONF.format(
+        actions="enqueue, allocate, backfill", last="  - name: nodeorder\n  - name: network-topology-aware\n"
+    )
     return Cluster(nodes, [Queue("default")], gangs, conf)
 
 

@@ -46,7 +46,9 @@ class Played:
 def play(cluster: Cluster, parity: bool = False, deviations: dict[str, bool] | None = None) -> Played:
     conf: Configuration = configuration(cluster.conf, parity)
     if deviations:
-        conf = load(cluster.conf + f"\ndeviations: {deviations}\n".replace("True", "true").replace("False", "false"), ACTIONS)
+        conf = load(
+            cluster.conf + f"\ndeviations: {deviations}\n".replace("True", "true").replace("False", "false"), ACTIONS
+        )
     simulation = Simulation(manifests(cluster), now=1767268800.0)
     assert not simulation.refused, simulation.refused
     now = deepcopy(cluster)

@@ -53,7 +53,6 @@ def test_number_of_victims(job: Manifest, evicted: int, deviations: str | None) 
     [
         ({}, {"reclaimable": False}),
         ({"each": {"annotations": {"volcano.sh/preemptable": "false"}}}, {}),
-        ({"min": 4}, {}),
         ({"queue": "poor"}, {}),
     ],
 )

@@ -74,11 +74,21 @@ def session(queues: Manifest, jobs: Manifest, **settings: Any) -> Session:
 def test_a_queue_gets_what_it_deserves_and_no_more() -> None:
     """5 + 3 are more than half of 12, 5 + 1 are not."""
     for more, may in ((3, False), (1, True)):
-        found = session({"a": {}, "b": {}}, {"j": requests("a", 5 + more, holds=5), "k": requests("b", 9)})
+        jobs = {"j": requests("a", 5 + more, holds=5), "k": requests("b", 9)}
+        found = session({"a": {}, "b": {}}, jobs, deviations={"whole-pod-shares": False})
         a = found.queues["a"]
         task = next(t for t in tasks(found, "j") if not t.node)
         assert found.allocatable(a, task) is may and found.preemptive(a, [task]) is may
         assert not found.preemptive(a, [task, task])
+
+
+def test_a_pod_may_exceed_the_share_of_its_queue_by_a_part() -> None:
+    """Shares of 6: a queue that holds 5 gets a pod of 3, one that holds 6 gets none."""
+    for holds, may in ((5, True), (6, False)):
+        jobs = {"j": requests("a", holds + 3, holds=holds), "k": requests("b", 9)}
+        found = session({"a": {}, "b": {}}, jobs)
+        task = next(t for t in tasks(found, "j") if not t.node)
+        assert found.allocatable(found.queues["a"], task) is may
 
 
 def test_a_closed_queue_gets_nothing() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from volcano_py.scheduler.actions.allocate_arguments import AllocateArguments
 from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.eviction.nominations import Reservations
+from volcano_py.scheduler.actions.eviction.reclaiming import entitled_gangs, reclaims_for_entitled
 from volcano_py.scheduler.actions.job_queue import JobQueue
 from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
 from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
@@ -47,6 +48,7 @@ class Allocate(Action):
         queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
         enqueue_is_on = "enqueue" in session.configuration.actions
         reservations = Reservations(session)
+        entitled = entitled_gangs(session) if reclaims_for_entitled(session) else None
         for job in session.jobs.active():
             if job.is_pending():
                 if enqueue_is_on:
@@ -87,6 +89,8 @@ class Allocate(Action):
             if ready:
                 if more:
                     waiting.push(session.job_key(job), job)
+            elif entitled is not None and entitled.serve(job):
+                pass  # what is idle counts for it before pods of queues above their share are placed there
             elif session.work.budget is not None:
                 tried.add(job.uid)
             queues.push(queue)

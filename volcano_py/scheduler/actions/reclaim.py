@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
-from volcano_py.scheduler.actions.eviction.entitled import EntitledGangs
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
-from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
+from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims, PlacedTasks
+from volcano_py.scheduler.actions.eviction.reclaiming import entitled_gangs, of_other_queues, reclaims_for_entitled
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
@@ -16,7 +16,6 @@ from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
 
 
@@ -26,15 +25,10 @@ class Reclaim(Action):
     name = "reclaim"
 
     def execute(self, session: Session) -> None:
-        if session.deviations.whole_gang_reclaim and session.has_lenders:
+        if reclaims_for_entitled(session):
             _serve_entitled(session)
         else:
             _reclaim_as_volcano(session)
-
-
-def entitled_gangs(session: Session) -> EntitledGangs:
-    """The gangs for which this session has tried to reclaim."""
-    return session.shared(EntitledGangs, lambda: EntitledGangs(session, _of_other_queues))
 
 
 def _serve_entitled(session: Session) -> None:
@@ -61,7 +55,7 @@ def _reclaim_as_volcano(session: Session) -> None:
             job = waiting.pop()
             statement = Statement(session, job.uid)
             todo = tasks[job.uid]
-            permitted = _of_other_queues(session, job)
+            permitted = of_other_queues(session, job)
             while todo and session.job_starving(job):
                 task = todo.pop()
                 if task.pod.spec.preemption_policy == "Never":
@@ -102,25 +96,3 @@ def _reclaim_for(session: Session, statement: Statement, task: Task, permitted: 
     if placement.shard is not None:
         nodes = nodes[np.argsort(~placement.shard[nodes], kind="stable")]
     free_capacity_for(session, statement, task, map(int, nodes), victims, fits, "reclaim")
-
-
-def _of_other_queues(session: Session, job: SessionJob) -> PermittedVictims:
-    reclaimable: dict[str, bool] = {}
-
-    def is_reclaimable(uid: str) -> bool:
-        theirs = session.jobs.get(uid)
-        found = reclaimable[uid] = (
-            theirs is not None and theirs.queue != job.queue and session.queues[theirs.queue].reclaimable
-        )
-        return found
-
-    def includes(victim: Task) -> bool:
-        if session.statuses[victim.slot] != st.RUNNING or not victim.preemptable:
-            return False
-        found = reclaimable.get(victim.job)
-        return is_reclaimable(victim.job) if found is None else found
-
-    def among(placed: PlacedTasks) -> Bools:
-        return placed.evictable() & ~placed.in_queue(job.queue)
-
-    return PermittedVictims(includes, ("not in queue", job.queue), among, (st.RUNNING,))

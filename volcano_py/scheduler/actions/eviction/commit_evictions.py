@@ -22,7 +22,7 @@ def commit_evictions(session: Session, statement: Statement, job: SessionJob, re
     or needs no evictions."""
     good = will_start(session, job)
     if good:
-        _undo_needless(session, statement)
+        undo_needless(session, statement)
         if is_needless(session, statement):
             statement.discard()
             return True
@@ -45,7 +45,7 @@ def is_needless(session: Session, statement: Statement) -> bool:
     return session.deviations.sure_evictions and not statement.evictions
 
 
-def _undo_needless(session: Session, statement: Statement) -> None:
+def undo_needless(session: Session, statement: Statement) -> None:
     """Undo each eviction without which all pipelined tasks still fit, the last eviction first.
 
     Evictions for one task of a gang may make earlier ones unneeded.

@@ -2,9 +2,9 @@
 and never a whole gang.
 
 A gang is entitled if its queue, with the gang, stays within what it deserves (`QueueLimits.add_lends`). Units are
-evicted for it while their queue holds more than it deserves of a short resource. A unit can be larger than this surplus.
-Small clusters of victims are searched completely, the cheapest plan first. Otherwise members are placed one after the
-other: first with pods above the minimum of their jobs, then with whole jobs; units that are not needed are kept.
+evicted for it while their queue holds more than it deserves of a short resource; a unit can be larger than this
+surplus. If there are few victims, all sets of units are tried, the cheapest first. Otherwise members are placed one
+after the other: first with pods above the minimum of their jobs, then with whole jobs; units that are not needed stay.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from volcano_py.scheduler.actions.arrangement import Lacking, lacking
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.bundles import requests
 from volcano_py.scheduler.actions.eviction.cheapest_units import cheapest
+from volcano_py.scheduler.actions.eviction.commit_evictions import undo_needless
 from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.short_resources import short_resources
 from volcano_py.scheduler.actions.eviction.unit_plans import Members, applied, placement, without_needless
 from volcano_py.scheduler.actions.eviction.units import Unit, above_minimum, on_nodes, units_of
+from volcano_py.scheduler.actions.eviction.will_start import will_start
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.extension_points.queues import Loan
@@ -194,15 +196,19 @@ class _Attempt:
         return False
 
     def _units(self) -> list[Unit]:
-        """All units that other queues hold at the moment."""
+        """All units that other queues hold at the moment, in the order of least loss."""
         session = self._session
         found = []
         for job in session.jobs.values():
             queue = session.queues.get(job.queue)
             if queue is not None and queue.reclaimable and job.queue != self._job.queue:
                 found += units_of(session, job, self._permitted.includes)
-        allowed = session.also_reclaimable(self._tasks[0], [t for unit in found for t in unit.tasks])
-        return [unit for unit in found if all(t.slot in allowed for t in unit.tasks)]
+        victims = list({t.slot: t for unit in found for t in unit.tasks}.values())
+        allowed = session.also_reclaimable(self._tasks[0], victims)
+        order = victims_queue(session, [t for t in victims if t.slot in allowed], self._tasks[0])
+        rank = {order.pop().slot: i for i in range(len(order))}
+        found = [unit for unit in found if all(t.slot in rank for t in unit.tasks)]
+        return sorted(found, key=lambda u: (len(u.tasks), max(rank[t.slot] for t in u.tasks)))
 
     def _fits(self) -> bool:
         statement = placement(self._session, self._members)
@@ -220,7 +226,11 @@ class _Attempt:
             if session.pre_predicate(task) is not None or not self._free_for(statement, task):
                 statement.discard()
                 return None
-        return without_needless(session, statement, self._members)
+        undo_needless(session, statement)
+        if not statement.evictions or not will_start(session, self._job):
+            statement.discard()
+            return None
+        return statement
 
     def _free_for(self, statement: Statement, task: Task) -> bool:
         session = self._session
@@ -234,44 +244,33 @@ class _Attempt:
             nodes = nodes[np.argsort(~rules.shard[nodes], kind="stable")]
 
         def victims(node: int) -> list[Task] | None:
-            return self._single_victims(task, node)
+            candidates = self._permitted.on_node(session, node)
+            allowed = session.also_reclaimable(task, candidates)
+            return [v for v in candidates if v.slot in allowed]
+
+        def may(victim: Task) -> bool:
+            job = session.jobs[victim.job]
+            return above_minimum(session, job, victim) and self.price(Unit(job, (victim,), False)) is not None
 
         def fits(node: int) -> bool:
-            return (
-                session.fits_without(task, node, ())
-                and rules.accepts(task, node)
-                and session.allocatable(self._queue, task)
-            )
+            return self._has_capacity(task, node) and rules.accepts(task, node)
 
-        return free_capacity_for(session, statement, task, map(int, nodes), victims, fits, "reclaim")
+        return free_capacity_for(session, statement, task, map(int, nodes), victims, fits, "reclaim", may)
 
-    def _single_victims(self, task: Task, node: int) -> list[Task] | None:
-        """The pods on a node that are evicted one after the other until the task fits; None: it never does."""
-        session = self._session
-        candidates = self._permitted.on_node(session, node)
-        allowed = session.also_reclaimable(task, candidates)
-        order = victims_queue(session, [v for v in candidates if v.slot in allowed], task)
-        trial = Statement(session, self._job.uid)
-        chosen = []
-        while order and not session.fits_without(task, node, ()):
-            victim = order.pop()
-            job = session.jobs[victim.job]
-            if above_minimum(session, job, victim) and self.price(Unit(job, (victim,), False)) is not None:
-                trial.evict(victim, "reclaim")
-                chosen.append(victim)
-        fits = session.fits_without(task, node, ())
-        trial.discard()
-        return chosen if fits else None
+    def _has_capacity(self, task: Task, node: int) -> bool:
+        """Whether a node and the limits of the queue have capacity for a task, now or later."""
+        return self._session.fits_without(task, node, ()) and self._session.allocatable(self._queue, task)
 
     def _with_units(self) -> Statement | None:
         """Member by member, evict whole jobs, too: on the node where that is cheapest."""
         session = self._session
         statement = Statement(session, self._job.uid)
         for task in self._tasks:
-            if session.pre_predicate(task) is not None or not session.allocatable(self._queue, task):
+            if session.pre_predicate(task) is not None:
                 statement.discard()
                 return None
-            node = session.placement.best(task, without=self._outside)
+            may_hold = session.allocatable(self._queue, task)
+            node = session.placement.best(task, without=self._outside) if may_hold else None
             if node is None:
                 node = self._evict_units_for(statement, task)
             if node is None or statement.pipeline(task, node, evicted=True) is not None:
@@ -305,9 +304,7 @@ class _Attempt:
         """The units on one node, the cheapest first, until a task fits: their price and number of pods, and the units;
         the session is unchanged."""
         session = self._session
-        ranked = sorted(
-            ((price, len(u.tasks), u.job.uid, i) for i, u in enumerate(units) if (price := self.price(u)) is not None)
-        )
+        ranked = sorted(((price, len(u.tasks), i) for i, u in enumerate(units) if (price := self.price(u)) is not None))
         trial = Statement(session, self._job.uid)
         chosen: list[Unit] = []
         total, fits = 0.0, False
@@ -324,7 +321,7 @@ class _Attempt:
                 trial.evict(victim, "reclaim")
             chosen.append(unit)
             total += price
-            fits = session.fits_without(task, node, ()) and session.placement.accepts(task, node)
+            fits = self._has_capacity(task, node) and session.placement.accepts(task, node)
             if fits:
                 break
         trial.discard()

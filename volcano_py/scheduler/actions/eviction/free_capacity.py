@@ -50,11 +50,13 @@ def free_capacity_for(
     victims: Victims,
     fits: Callable[[int], bool],
     reason: str,
+    may: Callable[[Task], bool] | None = None,
 ) -> bool:
     """Evict on one of the nodes until the task fits, and pipeline it there; returns whether that was possible.
 
     `nodes`: those that would have the capacity without their permitted victims, in the order in which they are tried.
-    The first node that works is used; with fewest-victims it is compared with the hundred that follow.
+    `may`: whether a victim may be evicted after those before it; None: all of them. The first node that works is used;
+    with fewest-victims it is compared with the hundred that follow.
     """
     fewest = session.deviations.fewest_victims
     if fewest and (accepted := session.placement.accepted(task)).any():
@@ -75,7 +77,7 @@ def free_capacity_for(
         if best is not None and _fewest_on(session, task, node) >= best[0]:
             continue
         found = victims(node)
-        own = None if found is None else _free(session, statement, task, node, found, fits, reason, floor)
+        own = None if found is None else _free(session, statement, task, node, found, fits, reason, floor, may)
         if own is None:
             continue
         cost = len(own.steps)
@@ -88,7 +90,7 @@ def free_capacity_for(
             best = (cost, node)
     if best is None:
         return False
-    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, floor)
+    own = _free(session, statement, task, best[1], victims(best[1]) or [], fits, reason, floor, may)
     return own is not None and _pipeline(session, statement, own, task, best[1], reason)
 
 
@@ -129,6 +131,7 @@ def _free(
     fits: Callable[[int], bool],
     reason: str,
     floor: int | None,
+    may: Callable[[Task], bool] | None,
 ) -> Statement | None:
     """Evict in the order of least loss until the task fits; None, without evictions, if it never does.
 
@@ -139,8 +142,10 @@ def _free(
     order = victims_queue(session, victims, task)
     fitting = fits(node)
     while order and not fitting:
-        own.evict(order.pop(), reason)
-        fitting = fits(node)
+        victim = order.pop()
+        if may is None or may(victim):
+            own.evict(victim, reason)
+            fitting = fits(node)
     if not fitting:
         own.discard()
         return None
