@@ -23,6 +23,7 @@ from tests.conformance import (
     policies,
     random_clusters,
     sessions,
+    stories,
     webhooks,
 )
 from tests.conformance.outcome import (
@@ -98,6 +99,7 @@ def _all(data: Path) -> list[Outcome]:
     found += job_plugins.run_folder(data / "job-plugins")
     found += framework.run_folder(data / "framework")
     found += framework_rules.run_folder(data / "framework")
+    found += stories.run_folder(data / "stories")
     return found
 
 

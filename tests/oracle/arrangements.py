@@ -51,17 +51,18 @@ def missing(gang: Gang) -> list[list[Pod]]:
     return list(distinct.values())
 
 
-def starts(cluster: Cluster, gang: Gang, free: dict[str, Amounts], only: str = "") -> bool:
-    """Whether the minimum of a gang fits the free amounts; `only`: as if it requested this resource alone."""
+def starts(cluster: Cluster, gang: Gang, free: dict[str, Amounts]) -> bool:
+    """Whether the minimum of a gang fits the free amounts."""
+    return any(starts_with(cluster, gang, chosen, free) for chosen in missing(gang))
+
+
+def starts_with(cluster: Cluster, gang: Gang, chosen: list[Pod], free: dict[str, Amounts], only: str = "") -> bool:
+    """Whether these pending pods of a gang fit the free amounts; `only`: as if they requested this resource alone."""
     racks: list[set[str]] = [{n.name for n in cluster.nodes}]
     if gang.rack_only:
         names = {n.rack for n in cluster.nodes} - {""}
         racks = [{n.name for n in cluster.nodes if n.rack == rack} for rack in sorted(names)]
         used = {pod.node for pod in gang.running()}
         racks = [rack for rack in racks if used <= rack]
-    for chosen in missing(gang):
-        requests = [{name: a for name, a in pod.request.items() if a and (not only or name == only)} for pod in chosen]
-        for rack in racks:
-            if fit(requests, {name: amounts for name, amounts in free.items() if name in rack}):
-                return True
-    return False
+    requests = [{name: a for name, a in pod.request.items() if a and (not only or name == only)} for pod in chosen]
+    return any(fit(requests, {n: amounts for n, amounts in free.items() if n in rack}) for rack in racks)

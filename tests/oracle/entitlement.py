@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tests.oracle.arrangements import missing, starts
+from tests.oracle.arrangements import missing, starts_with
 from tests.oracle.description import Amounts, Cluster, Gang, Pod, Queue, added, take
 
 Share = dict[str, Fraction]
@@ -59,7 +59,7 @@ class Shares:
 
     def _deserved(self, name: str) -> Share:
         queue = self.cluster.queue(name)
-        found = {r: Fraction(a) for r, a in queue.deserved.items()}
+        found: Share = {r: Fraction(a) for r, a in queue.deserved.items()}
         if not queue.deserved:
             for child in self.children(name):
                 for r, a in self._deserved(child).items():
@@ -120,10 +120,6 @@ def within_capability(cluster: Cluster, shares: Shares, gang: Gang, amount: Amou
     return all(a == 0 or held.get(r, 0) + a <= shares.total[r] - others.get(r, 0) for r, a in amount.items())
 
 
-def needs(gang: Gang) -> list[Amounts]:
-    return [added(p.request for p in chosen) for chosen in missing(gang)]
-
-
 def is_entitled(shares: Shares, gang: Gang, amount: Amounts, lender: str, taken: Amounts) -> bool:
     """Whether the queue of a gang, compared with a lender, stays within what it deserves. `taken`: from the lender."""
     mine, other = shares.common(gang.queue, lender)
@@ -151,21 +147,22 @@ def share(held: Amounts, deserved: Share) -> Fraction:
 def serve(cluster: Cluster, gang: Gang) -> Plan | None:
     """The cheapest evictions that make an entitled gang fit; None: it is not entitled, or nothing makes it fit. A plan
     without pods: it fits already."""
-    plans = [plan for amount in needs(gang) for plan in _plans(cluster, gang, amount)]
+    plans = [plan for chosen in missing(gang) for plan in _plans(cluster, gang, chosen)]
     return min(plans, key=lambda p: p.cost, default=None)
 
 
-def _plans(cluster: Cluster, gang: Gang, amount: Amounts) -> Iterator[Plan]:
+def _plans(cluster: Cluster, gang: Gang, chosen: list[Pod]) -> Iterator[Plan]:
+    amount = added(p.request for p in chosen)
     shares = Shares(cluster)
-    if not within_capability(cluster, shares, gang, amount):
-        return
     free = cluster.free()
-    if starts(cluster, gang, free):
+    if starts_with(cluster, gang, chosen, free):
+        if not within_capability(cluster, shares, gang, amount):
+            return
         if not cluster.proportional or is_within(shares, gang.queue, amount):
             yield Plan((), Fraction(0))
         return
     requested = {r for r, a in amount.items() if a}
-    short = {r for r in requested if not starts(cluster, gang, free, r)} or requested
+    short = {r for r in requested if not starts_with(cluster, gang, chosen, free, r)} or requested
     known: dict[frozenset[str], Fraction] = {}
     stack: list[tuple[frozenset[str], Fraction]] = [(frozenset(), Fraction(0))]
     while stack:
@@ -180,7 +177,9 @@ def _plans(cluster: Cluster, gang: Gang, amount: Amounts) -> Iterator[Plan]:
             if names in known and known[names] <= cost:
                 continue
             known[names] = cost
-            if starts(cluster, gang, without(cluster, names).free()):
+            after = without(cluster, names)
+            limits = within_capability(after, Shares(after, shares.deserved), gang, amount)
+            if limits and starts_with(cluster, gang, chosen, after.free()):
                 yield Plan(tuple(sorted(names)), cost)
             else:
                 stack.append((names, cost))
@@ -208,19 +207,19 @@ def units(cluster: Cluster, but_queue: str) -> Iterator[tuple[Gang, list[Pod]]]:
 def _lends(shares: Shares, gang: Gang, amount: Amounts, lender: Gang, pods: list[Pod], short: set[str]) -> bool:
     """Whether a unit may be evicted for a gang that asks for `amount` and lacks the `short` resources."""
     lost = added(p.request for p in pods)
-    mine, other = shares.common(gang.queue, lender.queue)
+    _, other = shares.common(gang.queue, lender.queue)
     if not is_entitled(shares, gang, amount, lender.queue, lost):
         return False
     # A resource of which no queue deserves any belongs to no queue: two queues would take it from each other in turn.
     short = short & shares.named(other)
     if not any(lost.get(r, 0) and _is_above(shares, other, {r}) for r in short):
         return False
-    for name in shares.path(lender.queue):
+    path = shares.path(lender.queue)
+    for name in path[: path.index(other) + 1]:
         for r, least in shares.cluster.queue(name).guarantee.items():
             if lost.get(r, 0) and shares.held[name].get(r, 0) - lost[r] < least:
                 return False
     # within the subtree of the lender: queues above their own share first
-    path = shares.path(lender.queue)
     for name in path[: path.index(other)]:
         if _is_above(shares, name, short):
             continue
@@ -242,3 +241,19 @@ def _below(shares: Shares, gang: Gang, lender: Gang, pods: list[Pod]) -> Fractio
         before, after = max(deserved - held, Fraction(0)), max(deserved - held + a, Fraction(0))
         total += (after - before) / shares.total[r]
     return total
+
+
+def price(cluster: Cluster, gang: Gang, names: set[str]) -> tuple[Fraction, int]:
+    """What the eviction of pods costs, in any order of their units."""
+    shares, total = Shares(cluster), Fraction(0)
+    lost: dict[str, Amounts] = {}
+    for lender in cluster.gangs:
+        gone = added(p.request for p in lender.running() if p.name in names)
+        if gone:
+            _, other = shares.common(gang.queue, lender.queue)
+            lost[other] = added([lost.get(other, {}), gone])
+    for name, amount in lost.items():
+        for r, a in amount.items():
+            deserved, held = shares.deserved[name].get(r, Fraction(0)), shares.held[name].get(r, 0)
+            total += (max(deserved - held + a, Fraction(0)) - max(deserved - held, Fraction(0))) / shares.total[r]
+    return total, len(names)

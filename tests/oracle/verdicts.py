@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.oracle.arrangements import starts
 from tests.oracle.description import Cluster
-from tests.oracle.entitlement import serve
+from tests.oracle.entitlement import price, serve
 from tests.oracle.playing import Played
 
 
@@ -78,14 +78,34 @@ def no_eviction_for_nothing(played: Played) -> str | None:
     return None if waiting & started else "pods were evicted and nothing started"
 
 
+def evictions_are_cheap(played: Played) -> str | None:
+    """Where one gang waits, no plan is cheaper than the evictions of a cycle: first by what lenders are left with below
+    what they deserve, then by the number of pods. Evictions are for an entitled gang."""
+    for step in played.steps:
+        waiting = [g for g in step.before.gangs if not g.is_whole]
+        if not step.evicted or step.bound or len(waiting) != 1:
+            continue
+        best = serve(step.before, waiting[0])
+        if best is None or not best.pods:
+            return f"{step.evicted} were evicted for {waiting[0].name}, which is not entitled or needs no eviction"
+        found = price(step.before, waiting[0], set(step.evicted))
+        if found > best.cost:
+            return f"{step.evicted} were evicted, but {list(best.pods)} are enough"
+    return None
+
+
 GENERAL: list[Callable[[Played], str | None]] = [
     comes_to_rest, no_gang_is_destroyed, gangs_are_whole, nothing_is_overfull, nothing_faults,
     no_eviction_for_nothing, what_fits_starts,
 ]  # fmt: skip
 OF_FAMILY: dict[str, list[Callable[[Played], str | None]]] = {
-    "capacity": [entitled_are_served, *(g for g in GENERAL if g is not what_fits_starts)],
-    "capacity in a tree": [entitled_are_served, *(g for g in GENERAL if g is not what_fits_starts)],
-    "proportion": [entitled_are_served, *(g for g in GENERAL if g is not what_fits_starts)],
+    "capacity": [entitled_are_served, evictions_are_cheap, *(g for g in GENERAL if g is not what_fits_starts)],
+    "capacity in a tree": [
+        entitled_are_served,
+        evictions_are_cheap,
+        *(g for g in GENERAL if g is not what_fits_starts),
+    ],
+    "proportion": [entitled_are_served, evictions_are_cheap, *(g for g in GENERAL if g is not what_fits_starts)],
     "fits": GENERAL,
     "racks": GENERAL,
     "preempt": GENERAL,

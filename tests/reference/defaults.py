@@ -18,19 +18,11 @@ import msgspec
 
 from tests.reference.comparison import Case
 from tests.reference.cycles import recreated
-from tests.reference.invariants import opened
 from volcano_py.api import names
-from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.deviations import FIELDS, Deviations
-from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
-from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 
@@ -80,8 +72,6 @@ class Outcome:
     minimum: dict[str, int] = field(default_factory=dict)
     evictions: int = 0
     at_rest: bool = True
-    entitled: list[str] = field(default_factory=list)
-    """Pending gangs, at rest, although a queue above its share holds what their queue is entitled to."""
 
     def ready(self, group: str) -> bool:
         """Whether a PodGroup has its minimum."""
@@ -116,76 +106,7 @@ def run(case: Case, on: Deviations) -> Outcome:
             if group:
                 uid = f"{o['metadata']['namespace']}/{group}"
                 found.placed[uid] = found.placed.get(uid, 0) + 1
-    if found.at_rest and on.whole_gang_reclaim and {"reclaim", "allocate"} <= {*conf.actions}:
-        session, _ = opened(simulation, conf)
-        found.entitled = [job.uid for job in session.jobs.values() if entitled(session, job)]
     return found
-
-
-def entitled(session: Session, job: SessionJob) -> bool:
-    """Whether a gang is pending although it would fit after the eviction of one pod above a minimum, or of one whole
-    gang, in a reclaimable queue that keeps what it deserves. Tries each of them, as an oracle for reclaim."""
-    if any(j.ready_num < j.min_available and session.job_pipelined(j) for j in session.jobs.values()):
-        return False  # sla holds capacity for a job that has waited for too long
-    if job.is_pending() or session.job_valid(job) is not None or job.has_topology or not session.job_starving(job):
-        return False
-    if not session.keeps_gangs("reclaimable") or job.ready_num >= job.min_available:
-        return False
-    if not session.callbacks.enabled("preemptive"):
-        return False  # no plugin defines what a queue is entitled to
-    queue = session.queues[job.queue]
-    waiting = [t for t in session.pending(job) if not t.sched_gated and not t.best_effort]
-    todo = task_queue(session, waiting)[-(job.min_available - job.ready_num) :]
-    if any(t.pod.spec.preemption_policy == "Never" for t in todo) or session.overused(queue):
-        return False
-    if len(todo) < job.min_available - job.ready_num or not session.preemptive(queue, todo):
-        return False
-    return any(_serves(session, job, unit, todo) for unit in _units(session, job))
-
-
-def _units(session: Session, job: SessionJob) -> Iterable[list[Task]]:
-    """The units of eviction of a job: single pods above a minimum, and whole gangs."""
-    queue = session.queues[job.queue]
-    for theirs in session.jobs.values():
-        of = session.queues[theirs.queue]
-        held = [t for t in theirs.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
-        going = all(t.preemptable and session.status(t) == st.RUNNING for t in held)
-        if theirs.queue == job.queue or not of.reclaimable or not held or not going:
-            continue
-        divisible = theirs.ready_num > theirs.min_available and not theirs.model.evicted_whole
-        singles = [[t] for t in held if divisible and _keeps_subgroups(theirs, t)]
-        for unit in (*singles, held):
-            amount = Resource()
-            for t in unit:
-                amount.add(t.request)
-            if session.can_lose(of, amount, queue) and len(session.unprotected(unit)) == len(unit):
-                yield unit
-
-
-def _keeps_subgroups(job: SessionJob, task: Task) -> bool:
-    """Whether each group of sub-jobs has its minimum without a task."""
-    sub = job.sub_job_of(task) if job.min_sub_jobs else None
-    if sub is None or sub.ready_num > sub.min_available:
-        return True
-    ready = sum(s.is_ready() for s in job.sub_jobs.values() if s.gid == sub.gid and s is not sub)
-    return ready >= job.min_sub_jobs.get(sub.gid, 0)
-
-
-def _serves(session: Session, job: SessionJob, unit: list[Task], todo: list[Task]) -> bool:
-    """Whether all the tasks would fit after the eviction of the unit."""
-    statement = Statement(session, job.uid)
-    for victim in unit:
-        statement.evict(victim, "reclaim")
-    fits = all(_finds_a_node(session, job, statement, task) for task in reversed(todo))
-    statement.discard()
-    return fits
-
-
-def _finds_a_node(session: Session, job: SessionJob, statement: Statement, task: Task) -> bool:
-    if not session.allocatable(session.queues[job.queue], task) or session.pre_predicate(task) is not None:
-        return False
-    node = session.placement.best(task)
-    return node is not None and statement.pipeline(task, node, evicted=True) is None
 
 
 def waiting_groups(case: Case) -> set[str]:
@@ -227,8 +148,6 @@ class Table:
     unexplained: list[tuple[Case, str]] = field(default_factory=list)
     endless: list[Case] = field(default_factory=list)
     """Clusters in which evictions do not end with the defaults."""
-    starved: list[tuple[Case, str]] = field(default_factory=list)
-    """Entitled gangs that are pending although queues above their share hold what they need."""
 
     def add(self, case: Case) -> None:
         """Run one cluster with both configurations."""
@@ -242,12 +161,10 @@ class Table:
             self.restless[name] += not outcome.at_rest
         if not runs["defaults"].at_rest:
             self.endless.append(case)
-        self.starved += [(case, group) for group in runs["defaults"].entitled]
         for group in sorted(waiting):
             # Where parity never comes to rest, the gangs that are placed at the end are random.
             if runs["parity"].at_rest and runs["parity"].ready(group) and not runs["defaults"].ready(group):
-                served = group in runs["defaults"].entitled
-                why = "" if served else reason(case, group) or INDIRECT
+                why = reason(case, group) or INDIRECT
                 self.only_parity[why or "other"] += 1
                 if not why:
                     self.unexplained.append((case, group))
@@ -279,9 +196,6 @@ def main() -> None:
     for i, (case, group) in enumerate(table.unexplained):
         print(f"unexplained {i}: {group}")
         _save(f"unexplained-{i}", case)
-    for i, (case, group) in enumerate(table.starved):
-        print(f"starved {i}: {group}")
-        _save(f"starved-{i}", case)
     for i, case in enumerate(table.endless):
         _save(f"endless-{i}", case)
     print(f"{len(table.endless)} clusters in which evictions never end with the defaults")

@@ -56,9 +56,9 @@ class Cycle:
         return self.conf.first_flag(plugin, flag)
 
 
-def check_cycles(case: Case, cycles: int, parity: bool) -> int:
-    """Run a case and check every cycle; returns how many pods were evicted."""
-    on = deviations.PARITY if parity else deviations.DEFAULT
+def check_cycles(case: Case, cycles: int, parity: bool, on: deviations.Deviations | None = None) -> int:
+    """Run a case and check every cycle; returns how many pods were evicted. `on`: other deviations than all."""
+    on = deviations.PARITY if parity else on or deviations.DEFAULT
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=on)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
     against: set[tuple[str, str]] = set()

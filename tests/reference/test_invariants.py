@@ -13,6 +13,7 @@ from tests.reference.comparison import Case
 from tests.reference.full_clusters import FULL_THEMES
 from tests.reference.invariants import check_cycles, check_discard
 from tests.reference.strategies import ALL_THEMES, cases, each_another
+from volcano_py.scheduler.framework.deviations import Deviations
 
 FOUND = Path(__file__).parent / "found"
 QUICK = 12
@@ -21,6 +22,8 @@ SEED = int(os.environ.get("REFERENCE_SEED", "1"))
 LONG = 8
 """Cycles in which jobs could evict each other in turn."""
 LEAST_EVICTING = 0.1
+LEAST_ENTITLED = 0.08
+"""With the deviations: in fewer clusters a queue is entitled to evictions."""
 
 
 def check(count: int, parity: bool, themes: tuple[str, ...], least_evicting: float) -> None:
@@ -54,7 +57,9 @@ def test_a_few_clusters(parity: bool) -> None:
 
 
 def test_backfill_leaves_pods_the_capacity_of_their_victims() -> None:
-    assert check_cycles(json.loads((FOUND / "nomination-of-a-best-effort-pod.json").read_text()), LONG, parity=False)
+    case = json.loads((FOUND / "nomination-of-a-best-effort-pod.json").read_text())
+    on = Deviations(whole_gang_reclaim=False)  # no queue is entitled to evictions for a pod that requests nothing
+    assert check_cycles(case, LONG, parity=False, on=on)
 
 
 def test_whole_gangs_that_are_evicted_stay_within_a_budget_together() -> None:
@@ -69,4 +74,4 @@ def test_the_guarantee_of_an_inner_queue_includes_the_queues_below_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("parity", (True, False), ids=("parity", "deviations"))
 def test_many_clusters(parity: bool) -> None:
-    check(THOROUGH, parity, ALL_THEMES, LEAST_EVICTING)
+    check(THOROUGH, parity, ALL_THEMES, LEAST_EVICTING if parity else LEAST_ENTITLED)

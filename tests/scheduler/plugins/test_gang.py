@@ -11,6 +11,7 @@ from volcano_py.scheduler.framework.extension_points.victims import EvictionCont
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.plugins.gang import Gang, PartialGangs
+from volcano_py.testing.table import manifests
 
 GANG: list[list[Any]] = [["gang"]]
 
@@ -160,3 +161,35 @@ def test_a_broken_gang_releases_its_capacity(release_after: str, job: Manifest, 
 
 def test_an_invalid_argument() -> None:
     assert "releaseAfter" in Gang({"releaseAfter": "often"}).warnings[0] and Gang({}).warnings == []
+
+
+@pytest.mark.parametrize("loses", (False, True))
+def test_a_gang_whose_minimum_was_raised_is_not_released(loses: bool) -> None:
+    """Its two pods stay, however long the other six find no capacity; if one of the two is lost, it is released."""
+    roles = {"old": {"pods": 2, "cpu": 1}, "new": {"pods": 6, "cpu": 1}}
+    job = {"min": 2, "phase": "Inqueue", "tasks": {"old": roles["old"]}}
+    settings = {"gang": {"releaseAfter": "5s"}}
+    found = Trial({"nodes": {"n1": {"cpu": 3}}, "jobs": {"g": job}}, [[settings], ["predicates"]])
+    found.cycle()
+    assert found.bound == {"g-old-0", "g-old-1"}
+    found.cycle()
+    for o in manifests({"nodes": {}, "jobs": {"g": {**job, "min": 8, "tasks": roles}}}):
+        if o["kind"] == "Pod" and "new" in o["metadata"]["name"]:
+            found.simulation.put(o)
+    group = found.simulation.objects["PodGroup", "default/g"]
+    found.simulation.put({**group, "spec": {**group["spec"], "minMember": 8}})
+    if loses:
+        lost = found.simulation.objects["Pod", "default/g-old-1"]
+        found.simulation.drop("Pod", "default/g-old-1")
+        found.simulation.put(
+            {
+                **lost,
+                "spec": {**lost["spec"], "nodeName": "", "nodeSelector": {"no": "where"}},
+                "status": {"phase": "Pending"},
+            }
+        )
+    evicted = set()
+    for _ in range(4):
+        found.cycle(jump=10)
+        evicted |= found.evicted
+    assert evicted == ({"g-old-0"} if loses else set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,9 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.gang_arguments import GangArguments
 
 _READY = "tasks in gang are ready to be scheduled"
+_WHOLE = "the minimum of {} tasks is reached"
+"""The message of the condition Scheduled, which stays when the gang falls below its minimum."""
+_WHOLE_PATTERN = re.compile(_WHOLE.format("([0-9]+)"))
 
 
 @dataclass
@@ -118,6 +122,7 @@ class Gang(Plugin):
                     transition_id=session.uid,
                     last_transition_time=now,
                     reason=_READY,
+                    message=_WHOLE.format(job.min_available) if session.deviations.heal_gangs else "",
                 )
             elif healing(session, job):
                 continue
@@ -155,9 +160,21 @@ class Gang(Plugin):
 
 
 def _partial(job: SessionJob) -> bool:
-    """Some members run, fewer than the minimum, and the missing ones are pending or pipelined."""
+    """Some members run, fewer than the minimum with which the gang was whole, and the missing ones are pending or
+    pipelined. A gang whose minimum was raised has lost nothing."""
     running = job.counts[st.RUNNING] + job.counts[st.BOUND]
-    return running > 0 and job.ready_num < job.min_available <= job.valid_num
+    return (
+        running > 0 and job.ready_num < min(job.min_available, _whole_with(job)) and job.min_available <= job.valid_num
+    )
+
+
+def _whole_with(job: SessionJob) -> int:
+    """The minimum with which the gang was whole the last time, as its condition Scheduled records it; the present one
+    if there is no record."""
+    for condition in job.pod_group.status.conditions or ():
+        if condition.type == "Scheduled" and (found := _WHOLE_PATTERN.fullmatch(condition.message or "")):
+            return int(found[1])
+    return job.min_available
 
 
 def healing(session: Session, job: SessionJob) -> bool:

@@ -10,7 +10,7 @@ from volcano_py.scheduler.actions.eviction.units import Unit
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 
-MOST_SETS = 400
+MOST_SETS = 1_000
 """Sets of units that are tried for one gang, and at most this number of them wait."""
 MOST_SETS_OF_CYCLE = 4_000
 Cost = tuple[float, int]
@@ -26,11 +26,11 @@ class _Tried:
 
 def cheapest(
     session: Session, units: Callable[[], list[Unit]], price: Callable[[Unit], float | None], fits: Callable[[], bool]
-) -> list[Unit] | None:
-    """The units, in the order of their eviction; None: no set was found. The session is unchanged.
+) -> tuple[float, list[Unit]] | None:
+    """The price of the cheapest set, and its units in the order of their eviction; None: no set was found.
 
-    `units`: those of the session as it is. `price`: see `Loan`; it depends on the evictions before. `fits`: whether the
-    gang fits the session.
+    The session is unchanged. `units`: those of the session as it is. `price`: see `Loan`; it depends on the evictions
+    before. `fits`: whether the gang fits the session.
     """
     tried = session.shared(_Tried, _Tried)
     waiting: list[tuple[Cost, int, list[Unit]]] = [((0.0, 0), 0, [])]
@@ -46,7 +46,7 @@ def cheapest(
                 statement.evict(task, "reclaim")
         if chosen and fits():
             statement.discard()
-            return chosen
+            return below, chosen
         for unit in units():
             gone = frozenset(t.slot for u in (*chosen, unit) for t in u.tasks)
             if gone in known:

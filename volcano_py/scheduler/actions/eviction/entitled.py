@@ -31,7 +31,7 @@ from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.framework.node_rank import by_name
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.statement import Statement, Step
 from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model import status as st
@@ -68,15 +68,27 @@ class EntitledGangs:
         shape = _shape(job, session.pending(job))
         if shape in self._tried:
             return False
+        best: tuple[tuple[float, int], list[Step], str] | None = None
         for tasks in _choices(session, job):
             for domain in _domains(session, job):
                 attempt = _Attempt(session, job, tasks, domain, self._permitted(session, job))
                 statement = attempt.plan()
-                if statement is not None:
-                    statement.commit()
-                    for sub in job.sub_jobs.values():
-                        sub.nominated_hyper_node = "" if domain == ROOT else domain
-                    return True
+                if statement is None:
+                    continue
+                cost = (attempt.below, sum(s.kind == "evict" for s in statement.steps))
+                if best is None or cost < best[0]:
+                    best = (cost, list(statement.steps), domain)
+                statement.discard()
+                break
+        if best is not None:
+            _, steps, domain = best
+            statement = Statement(session, job.uid)
+            if statement.replay(steps) is None:
+                statement.commit()
+                for sub in job.sub_jobs.values():
+                    sub.nominated_hyper_node = "" if domain == ROOT else domain
+                return True
+            statement.discard()
         self._tried.add(shape)
         return False
 
@@ -109,10 +121,12 @@ def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
     found = [_first(in_order, need)]
     if len({t.spec_class.id for t in wanted}) > 1:
         total = session.total
-        size = {
-            t.slot: max((t.request[d] / total[d] for d in t.request.names() if total[d]), default=0.0) for t in wanted
-        }
-        found.append(_first(sorted(in_order, key=lambda t: size[t.slot]), need))
+
+        def size(task: Task) -> tuple[float, float]:
+            parts = [task.request[d] / total[d] for d in task.request.names() if total[d]]
+            return max(parts, default=0.0), sum(parts)
+
+        found.append(_first(sorted(in_order, key=size), need))
     return [tasks for i, tasks in enumerate(found) if tasks and tasks not in found[:i]]
 
 
@@ -152,6 +166,8 @@ class _Attempt:
         self._permitted = permitted
         self._placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
         self._short: frozenset[str] = frozenset()
+        self.below = 0.0
+        """How much further below what they deserve the plan leaves the lenders."""
 
     def plan(self) -> Statement | None:
         """Evictions and nominations, applied to the session; None, without changes, if there are none."""
@@ -167,7 +183,8 @@ class _Attempt:
         if count <= FEW_VICTIMS and len(self._tasks) <= FEW_MEMBERS:
             found = cheapest(session, self._units, self.price, self._fits)
             if found is not None:
-                return applied(session, found, self._members)
+                self.below, units = found
+                return applied(session, units, self._members)
         return self._with_pods_above_minimums() or self._with_units()
 
     # ---- questions --------------------------------------------------------------------------------------

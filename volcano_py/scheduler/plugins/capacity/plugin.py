@@ -332,11 +332,12 @@ class Capacity(Plugin):
         short = loan.short & named
         if not any(loan.unit[d] > 0 and _is_above(b, d) for d in short):
             return None
-        for q in lender.branch:
+        below_common = lender.branch[lender.branch.index(b) :]
+        for q in below_common:
             for d in q.guarantee.names():
                 if loan.unit[d] > 0 and q.allocated[d] - loan.unit[d] < q.guarantee[d] - EPS:
                     return None
-        for q in lender.branch[lender.branch.index(b) + 1 :]:
+        for q in below_common[1:]:
             # Within the subtree of the lender, queues above their own share lend first.
             if not any(_is_above(q, d) for d in short) and any(
                 _is_above(other, d) for other in q.path[-1].children for d in short
