@@ -113,7 +113,8 @@ def test_conditions_of_a_gang() -> None:
     jobs = {"ok": gang(1, 0, 1), "no": gang(3, 0, 4), "none": {"min": 1, "pods": 0, "phase": "Inqueue"}}
     trial = Trial({"nodes": {"n1": {"cpu": 3}}, "jobs": jobs}, [["gang"], ["predicates"]])
     trial.cycle()
-    assert conditions(trial, "ok") == {"Scheduled": ("tasks in gang are ready to be scheduled", "")}
+    ready = ("tasks in gang are ready to be scheduled", "the minimum is reached: 1")
+    assert conditions(trial, "ok") == {"Scheduled": ready}
     reason, message = conditions(trial, "no")["Unschedulable"]
     assert reason == "NotEnoughResources" and message.startswith(
         "1/4 tasks in gang unschedulable: pod group is not ready"
@@ -181,13 +182,8 @@ def test_a_gang_whose_minimum_was_raised_is_not_released(loses: bool) -> None:
     if loses:
         lost = found.simulation.objects["Pod", "default/g-old-1"]
         found.simulation.drop("Pod", "default/g-old-1")
-        found.simulation.put(
-            {
-                **lost,
-                "spec": {**lost["spec"], "nodeName": "", "nodeSelector": {"no": "where"}},
-                "status": {"phase": "Pending"},
-            }
-        )
+        spec = {**lost["spec"], "nodeName": "", "nodeSelector": {"no": "where"}}
+        found.simulation.put({**lost, "spec": spec, "status": {"phase": "Pending"}})
     evicted = set()
     for _ in range(4):
         found.cycle(jump=10)

@@ -23,7 +23,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.gang_arguments import GangArguments
 
 _READY = "tasks in gang are ready to be scheduled"
-_WHOLE = "the minimum of {} tasks is reached"
+_WHOLE = "the minimum is reached: {}"
 """The message of the condition Scheduled, which stays when the gang falls below its minimum."""
 _WHOLE_PATTERN = re.compile(_WHOLE.format("([0-9]+)"))
 

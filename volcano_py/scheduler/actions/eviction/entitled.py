@@ -68,8 +68,9 @@ class EntitledGangs:
         shape = _shape(job, session.pending(job))
         if shape in self._tried:
             return False
-        best: tuple[tuple[float, int], list[Step], str] | None = None
-        for tasks in _choices(session, job):
+        choices = _choices(session, job)
+        best: tuple[tuple[float, int], Statement, list[Step], str] | None = None
+        for tasks in choices:
             for domain in _domains(session, job):
                 attempt = _Attempt(session, job, tasks, domain, self._permitted(session, job))
                 statement = attempt.plan()
@@ -77,13 +78,13 @@ class EntitledGangs:
                     continue
                 cost = (attempt.below, sum(s.kind == "evict" for s in statement.steps))
                 if best is None or cost < best[0]:
-                    best = (cost, list(statement.steps), domain)
-                statement.discard()
+                    best = (cost, statement, list(statement.steps), domain)
+                if len(choices) > 1:
+                    statement.discard()
                 break
         if best is not None:
-            _, steps, domain = best
-            statement = Statement(session, job.uid)
-            if statement.replay(steps) is None:
+            _, statement, steps, domain = best
+            if len(choices) == 1 or statement.replay(steps) is None:
                 statement.commit()
                 for sub in job.sub_jobs.values():
                     sub.nominated_hyper_node = "" if domain == ROOT else domain
@@ -165,6 +166,8 @@ class _Attempt:
         self._members = Members(job, tasks, self._outside, "reclaim")
         self._permitted = permitted
         self._placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
+        self._rest = requests(tasks)
+        """What the members request that are not placed yet."""
         self._short: frozenset[str] = frozenset()
         self.below = 0.0
         """How much further below what they deserve the plan leaves the lenders."""
@@ -193,8 +196,8 @@ class _Attempt:
         """The price of evicting a unit now; None: it must not be evicted."""
         session = self._session
         lender = session.queues[unit.job.queue]
-        rest = [t for t in self._tasks if session.status(t) == st.PENDING]
-        price = session.lends(Loan(self._queue, requests(rest), self._short, lender, unit.request))
+        request = unit.tasks[0].request if len(unit.tasks) == 1 else unit.request
+        price = session.lends(Loan(self._queue, self._rest, self._short, lender, request))
         if price is None or len(session.unprotected(list(unit.tasks))) < len(unit.tasks):
             return None
         return price
@@ -242,7 +245,9 @@ class _Attempt:
         for task in self._tasks:
             if session.pre_predicate(task) is not None or not self._free_for(statement, task):
                 statement.discard()
+                self._rest = requests(self._tasks)
                 return None
+            self._rest.sub_unchecked(task.request)
         undo_needless(session, statement)
         if not statement.evictions or not will_start(session, self._job):
             statement.discard()
@@ -293,6 +298,7 @@ class _Attempt:
             if node is None or statement.pipeline(task, node, evicted=True) is not None:
                 statement.discard()
                 return None
+            self._rest.sub_unchecked(task.request)
         return without_needless(session, statement, self._members)
 
     def _evict_units_for(self, statement: Statement, task: Task) -> int | None:

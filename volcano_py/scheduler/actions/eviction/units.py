@@ -30,8 +30,11 @@ class Unit(NamedTuple):
 
 def above_minimum(session: Session, job: SessionJob, task: Task) -> bool:
     """Whether one pod can be evicted alone: the job keeps its minimums, or it is the only pod that holds capacity."""
-    if sum(job.counts[s] for s in _PLACED) == 1:
+    counts = job.counts
+    if counts[st.RUNNING] + counts[st.BOUND] + counts[st.BINDING] + counts[st.ALLOCATED] == 1:
         return True
+    if not job.task_min_available and not job.min_sub_jobs and not job.model.evicted_whole:
+        return job.ready_num > job.min_available
     surplus = Surplus(job, session.statuses, exact=True)
     return not surplus.broken and surplus.take(task)
 
