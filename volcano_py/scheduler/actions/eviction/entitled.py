@@ -42,6 +42,10 @@ FEW_VICTIMS = 24
 """Up to this number of pods in other queues, all sets of units are tried."""
 FEW_MEMBERS = 8
 MOST_DOMAINS = 8
+MOST_UNITS_OF_CYCLE = 200_000
+"""Units that are listed in one cycle; beyond it, only pods above the minimum of their jobs are victims."""
+MOST_CLASSES = 4
+"""Of so many classes of members, those of one class are tried first."""
 MOST_NODES = 50
 """How many nodes are compared for a member for which whole jobs are evicted."""
 Shape = tuple[str, tuple[tuple[int, int], ...], bool]
@@ -55,6 +59,7 @@ class EntitledGangs:
         self._session = session
         self._permitted = permitted
         self._tried: set[Shape] = set()
+        self._listed = 0
 
     def try_again(self) -> None:
         """Forget the gangs that were tried before."""
@@ -73,7 +78,8 @@ class EntitledGangs:
         for tasks in choices:
             for domain in _domains(session, job):
                 attempt = _Attempt(session, job, tasks, domain, self._permitted(session, job))
-                statement = attempt.plan()
+                statement = attempt.plan(self._listed < MOST_UNITS_OF_CYCLE)
+                self._listed += attempt.listed
                 if statement is None:
                     continue
                 cost = (attempt.below, sum(s.kind == "evict" for s in statement.steps))
@@ -113,7 +119,8 @@ def _shape(job: SessionJob, tasks: list[Task]) -> Shape:
 
 
 def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
-    """The members to place, first one first: by their order, and if they differ, the smallest ones."""
+    """The members to place, first one first: by their order, and if they differ, the smallest ones, and those of each
+    class first."""
     wanted = [t for t in session.pending(job) if not t.best_effort and not t.sched_gated]
     if any(t.pod.spec.preemption_policy == "Never" for t in wanted):
         return []
@@ -128,6 +135,8 @@ def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
             return max(parts, default=0.0), sum(parts)
 
         found.append(_first(sorted(in_order, key=size), need))
+        for id in list(dict.fromkeys(t.spec_class.id for t in in_order))[:MOST_CLASSES]:
+            found.append(_first(sorted(in_order, key=lambda t: t.spec_class.id != id), need))
     return [tasks for i, tasks in enumerate(found) if tasks and tasks not in found[:i]]
 
 
@@ -169,26 +178,30 @@ class _Attempt:
         self._rest = requests(tasks)
         """What the members request that are not placed yet."""
         self._short: frozenset[str] = frozenset()
+        self.listed = 0
+        """How many units were listed."""
         self.below = 0.0
-        """How much further below what they deserve the plan leaves the lenders."""
+        """How much further below what they deserve the cheapest plan leaves the lenders."""
 
-    def plan(self) -> Statement | None:
-        """Evictions and nominations, applied to the session; None, without changes, if there are none."""
+    def plan(self, may_list_units: bool) -> Statement | None:
+        """Evictions and nominations, applied to the session; None, without changes, if there are none.
+        `may_list_units`: whether whole jobs are compared, which visits all pods of the lenders."""
         session = self._session
         if self._fits():
             return None  # it needs no evictions: allocate places it
         self._short = short_resources(session, self._tasks, self._outside)
-        if not self._has_lender():
+        if not self._lending():
             return None
         count = int(np.count_nonzero(self._permitted.among(self._placed)))
         if count == 0:
             return None
         if count <= FEW_VICTIMS and len(self._tasks) <= FEW_MEMBERS:
-            found = cheapest(session, self._units, self.price, self._fits)
-            if found is not None:
-                self.below, units = found
+            cheap = cheapest(session, self._units, self.price, self._fits)
+            if cheap is not None:
+                self.below, units = cheap
                 return applied(session, units, self._members)
-        return self._with_pods_above_minimums() or self._with_units()
+        found = self._with_pods_above_minimums()
+        return self._with_units() if found is None and may_list_units else found
 
     # ---- questions --------------------------------------------------------------------------------------
 
@@ -202,27 +215,27 @@ class _Attempt:
             return None
         return price
 
-    def _has_lender(self) -> bool:
-        """Whether any queue lends anything of the short resources."""
+    def _lending(self) -> list[str]:
+        """The queues that lend anything of the short resources."""
         session = self._session
-        for queue in session.queues.values():
-            if queue.name == self._queue.name or not queue.reclaimable:
-                continue
-            unit = requests(())
-            for name in self._short:
-                unit[name] = 1.0
-            if session.lends(Loan(self._queue, requests(self._tasks), self._short, queue, unit)) is not None:
-                return True
-        return False
+        unit = requests(())
+        for name in self._short:
+            unit[name] = 1.0
+        return [
+            queue.name
+            for queue in session.queues.values()
+            if queue.name != self._queue.name
+            and queue.reclaimable
+            and session.lends(Loan(self._queue, self._rest, self._short, queue, unit)) is not None
+        ]
 
     def _units(self) -> list[Unit]:
-        """All units that other queues hold at the moment, in the order of least loss."""
+        """All units that lending queues hold at the moment, in the order of least loss."""
         session = self._session
         found = []
-        for job in session.jobs.values():
-            queue = session.queues.get(job.queue)
-            if queue is not None and queue.reclaimable and job.queue != self._job.queue:
-                found += units_of(session, job, self._permitted.includes)
+        for uid in self._placed.jobs_in(self._lending()):
+            found += units_of(session, session.jobs[uid], self._permitted.includes)
+        self.listed += len(found)
         victims = list({t.slot: t for unit in found for t in unit.tasks}.values())
         allowed = session.also_reclaimable(self._tasks[0], victims)
         order = victims_queue(session, [t for t in victims if t.slot in allowed], self._tasks[0])

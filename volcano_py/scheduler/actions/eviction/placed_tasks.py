@@ -5,7 +5,7 @@ Volcano visits one node after another. After some hundred evictions, most nodes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,13 @@ class PlacedTasks:
     def in_queue(self, name: str) -> Bools:
         found: Bools = self._queue == self._queues.get(name, -1)
         return found
+
+    def jobs_in(self, queues: Collection[str]) -> list[str]:
+        """The UIDs of the jobs in some queues, in the order of their names."""
+        numbers = [self._queues[name] for name in queues if name in self._queues]
+        jobs = np.unique(self._job[np.isin(self._queue, numbers)])
+        names = list(self._jobs)
+        return sorted(names[job] for job in jobs)
 
     def of_job(self, uid: str) -> Bools:
         found: Bools = self._job == self._jobs.get(uid, -1)
