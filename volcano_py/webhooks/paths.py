@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from volcano_py.api import kinds, names
 from volcano_py.api.kinds import ResourceType
-from volcano_py.webhooks import jobs, podgroups, pods, queues
+from volcano_py.webhooks import commands, jobs, podgroups, pods, queues
+from volcano_py.webhooks.access import AccessCheck, AccessQuery, UserInfo
 from volcano_py.webhooks.cronjobs import validate_cronjob
 from volcano_py.webhooks.hypernodes import validate_hypernode
 from volcano_py.webhooks.jobflows import validate_jobflow
@@ -41,6 +42,10 @@ class AdmissionContext:
     protect_root_queue: bool = True
     check_allocated_pods: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    access: AccessCheck | None = None
+    """None: no access can be checked, and none is granted."""
+    granted: bool = False
+    """The result of the access check of the request; see `with_access`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class AdmissionRequest:
     old: Manifest | None = None
     name: str = ""
     namespace: str = ""
+    user: UserInfo = field(default_factory=UserInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,10 @@ class Path:
     rt: ResourceType
     operations: tuple[str, ...]
     rule: Callable[[AdmissionRequest, AdmissionContext], Verdict]
+    access: Callable[[AdmissionRequest], AccessQuery | None] | None = None
+    """The access check that a request needs before the rule."""
+    every_namespace: bool = False
+    """The webhook applies in all namespaces, also in those that the others skip."""
 
     @property
     def mutates(self) -> bool:
@@ -128,6 +138,16 @@ def _pod_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdi
     return Verdict(pods.validate_pod(_object(request), context.scheduler_names))
 
 
+def _command_access(request: AdmissionRequest) -> AccessQuery | None:
+    return commands.query_of(_object(request), request.user)
+
+
+def _command_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    command = _object(request)
+    problems = commands.validate_command(command, context.granted, request.user.name)
+    return Verdict(problems, commands.mutate_command(command, context.granted))
+
+
 def _alone(rule: Callable[[Manifest], list[str]]) -> Callable[[AdmissionRequest, AdmissionContext], Verdict]:
     """A rule that reads only the new object."""
     return lambda request, context: Verdict(rule(_object(request)))
@@ -155,12 +175,24 @@ PATHS: dict[str, Path] = {
         Path("/hypernodes/validate", "validatehypernodes", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
         Path("/cronjobs/validate", "validatecronjob", kinds.CRONJOB, _BOTH, _alone(validate_cronjob)),
         Path("/jobflows/validate", "validatejob", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
+        Path("/commands/mutate", "mutatecommand", kinds.COMMAND, _BOTH, _command_mutate, _command_access, True),
     )
 }
 """All paths, in the order in which they are listed for users."""
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
 """Exceptions that rules raise for malformed objects; the API server validates the schema later."""
+
+
+async def with_access(path: Path, request: AdmissionRequest, context: AdmissionContext) -> AdmissionContext:
+    """The context with the result of the access check that the request needs. Raises KubeError."""
+    if path.access is None or context.access is None:
+        return context
+    try:
+        query = path.access(request)
+    except _MISSHAPEN:
+        return context  # the rule reports it
+    return context if query is None else replace(context, granted=await context.access(query))
 
 
 def evaluate(path: Path, request: AdmissionRequest, context: AdmissionContext) -> Verdict:
