@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
+from volcano_py.webhooks.job_defaults import defaulted_job, mutate_job
 from volcano_py.webhooks.job_plugins import argument
-from volcano_py.webhooks.jobs import mutate_job, validate_job_create, validate_job_update
+from volcano_py.webhooks.jobs import validate_job_create, validate_job_update
 from volcano_py.webhooks.lookup import QueueIndex
 
 
@@ -49,7 +50,7 @@ def container(**fields):
 def test_defaults():
     before = {"spec": {"tasks": [{"replicas": 3}, {"name": "b", "replicas": 2, "minAvailable": 1, "maxRetry": 5}]}}
     kept = copy.deepcopy(before)
-    spec = mutate_job(before, "other")["spec"]
+    spec = defaulted_job(before, "other")["spec"]
     assert before == kept
     assert (spec["queue"], spec["schedulerName"], spec["maxRetry"]) == ("default", "other", 3)
     assert [(t["name"], t["minAvailable"], t["maxRetry"]) for t in spec["tasks"]] == [
@@ -58,13 +59,13 @@ def test_defaults():
     ]
     assert spec["minAvailable"] == 4
     assert "plugins" not in spec
-    assert mutate_job({"spec": spec})["spec"] == spec
+    assert defaulted_job({"spec": spec})["spec"] == spec
 
 
 def test_defaults_follow_partitions_and_host_network():
     partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 3}
     template = {"spec": {"hostNetwork": True, "containers": []}}
-    mutated = mutate_job(job(task(replicas=8, partitionPolicy=partitions, template=template), minAvailable=0))
+    mutated = defaulted_job(job(task(replicas=8, partitionPolicy=partitions, template=template), minAvailable=0))
     assert mutated["spec"]["tasks"][0]["minAvailable"] == 6
     assert mutated["spec"]["minAvailable"] == 6
     assert mutated["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from volcano_py.api import names
-from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.api.scheduling import DEFAULT_QUEUE, ROOT_QUEUE
 from volcano_py.webhooks.cel_template_rules import same_containers, same_pods
+from volcano_py.webhooks.job_defaults import NEEDS_SVC
 from volcano_py.webhooks.job_plugins import known_plugins
 from volcano_py.webhooks.policies import ACTIONS, EVENTS
 
@@ -136,22 +137,47 @@ _FIXED = (
     "job updates may not change fields other than minAvailable, tasks[*].replicas and priorityClassName; "
     "create a new Job"
 )
+
+
+def _defaulted(path: str, empty: str, default: str) -> str:
+    """An expression: the value at a path; a default for an absent or empty one."""
+    return f"({path}.orValue({empty}) == {empty} ? {default} : {path}.orValue({empty}))"
+
+
+_PLUGINS, _OLD_PLUGINS = "object.spec.?plugins.orValue({})", "oldObject.spec.?plugins.orValue({})"
+_ADDED = " || ".join(
+    f"p == '{added}' && {listed(needing)}.exists(n, n in {_PLUGINS})"
+    for added, needing in (("svc", NEEDS_SVC), ("ssh", ("mpi",)))
+)
+"""The plugin `p` is a default that admission has added."""
+_SAME_PLUGINS = (
+    f"({_PLUGINS}.all(p, p in {_OLD_PLUGINS} ? {_PLUGINS}[p] == {_OLD_PLUGINS}[p] : "
+    f"{_PLUGINS}[p].size() == 0 && ({_ADDED})) && "
+    f"{_OLD_PLUGINS}.all(p, p in {_PLUGINS} || {_OLD_PLUGINS}[p].size() == 0 && ({_ADDED})))"
+)
 _SAME_JOB = " && ".join(
-    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-    for name, empty in (
-        ("queue", "''"),
-        ("schedulerName", "''"),
-        ("runningEstimate", "''"),
-        ("maxRetry", "0"),
-        ("minSuccess", "-1"),
-        ("ttlSecondsAfterFinished", "-1"),
-        ("policies", "[]"),
-        ("plugins", "{}"),
-        ("networkTopology", "{}"),
-    )
+    [
+        f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
+        for name, empty in (
+            ("runningEstimate", "''"),
+            ("minSuccess", "-1"),
+            ("ttlSecondsAfterFinished", "-1"),
+            ("policies", "[]"),
+            ("networkTopology", "{}"),
+        )
+    ]
+    + [
+        f"{_defaulted(f'object.spec.?{name}', *values)} == {_defaulted(f'oldObject.spec.?{name}', *values)}"
+        for name, values in (("queue", ("''", f"'{DEFAULT_QUEUE}'")), ("maxRetry", ("0", "3")))
+    ]
+    + [
+        "(object.spec.?schedulerName.orValue('') == '' || "
+        "oldObject.spec.?schedulerName.orValue('') in ['', object.spec.schedulerName])",
+        _SAME_PLUGINS,
+    ]
 )
 _SAME_TASK = " && ".join(
-    ["t.?maxRetry.orValue(0) == o.?maxRetry.orValue(0)"]
+    [f"{_defaulted('t.?maxRetry', '0', '3')} == {_defaulted('o.?maxRetry', '0', '3')}"]
     + [f"t.?{name} == o.?{name}" for name in ("policies", "dependsOn", "partitionPolicy", "topologyPolicy")]
 )
 

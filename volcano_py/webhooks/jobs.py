@@ -1,4 +1,4 @@
-"""Admission of Jobs: defaults and validation. Volcano: /jobs/mutate and /jobs/validate.
+"""Admission of Jobs: validation. Volcano: /jobs/validate. Defaults are in `job_defaults`.
 
 Functions over plain manifests, independent of HTTP. Validation returns all problems, one message each; an empty list
 means that the request is allowed.
@@ -10,51 +10,17 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from volcano_py.api import batch, names
+from volcano_py.api import batch
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.dependencies import order
+from volcano_py.webhooks.job_defaults import add_needed_plugins, default_task, name_tasks
 from volcano_py.webhooks.job_plugins import argument, known_plugins
 from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 from volcano_py.webhooks.policies import check_policies
 from volcano_py.webhooks.tasks import check_new_size, check_tasks
 
-_NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 MUTABLE = "`minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable` and `priorityClassName`"
-
-
-def mutate_job(job: Manifest, scheduler_name: str = names.SCHEDULER_NAME) -> dict[str, Any]:
-    """The Job with its defaults set; the argument is not changed."""
-    mutated = copy.deepcopy(dict(job))
-    spec = mutated.setdefault("spec", {})
-    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    spec["schedulerName"] = spec.get("schedulerName") or scheduler_name
-    spec["maxRetry"] = spec.get("maxRetry") or batch.DEFAULT_MAX_RETRY
-    for index, task in enumerate(spec.get("tasks") or ()):
-        _default_task(task, index)
-    if not spec.get("minAvailable"):
-        spec["minAvailable"] = sum(task["minAvailable"] for task in spec.get("tasks") or ())
-    plugins = spec.get("plugins")
-    if plugins is not None:
-        if any(name in plugins for name in _NEEDS_SVC):
-            plugins.setdefault("svc", [])
-        if "mpi" in plugins:
-            plugins.setdefault("ssh", [])
-    return mutated
-
-
-def _default_task(task: dict[str, Any], index: int) -> None:
-    task["name"] = task.get("name") or f"{batch.DEFAULT_TASK_NAME}{index}"
-    pod = (task.get("template") or {}).get("spec") or {}
-    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
-    if task.get("minAvailable") is None:
-        partition = task.get("partitionPolicy") or {}
-        if partition.get("minPartitions", 0) > 0:
-            task["minAvailable"] = partition["minPartitions"] * partition.get("partitionSize", 0)
-        else:
-            task["minAvailable"] = task.get("replicas", 0)
-    task["maxRetry"] = task.get("maxRetry") or batch.DEFAULT_MAX_RETRY
 
 
 def validate_job_create(job: Manifest, queues: Queues, *, pod_level_resources: bool = True) -> list[str]:
@@ -80,7 +46,7 @@ def _problems_of_new(job: Manifest, queues: Queues, pod_level_resources: bool) -
 
 
 def validate_job_update(old: Manifest, new: Manifest) -> list[str]:
-    """Problems of an updated Job: only its size and priority class may change."""
+    """Problems of an updated Job: only its size and priority class may change. Defaults are no change."""
     return about("job", new, _problems_of_change(old.get("spec") or {}, new.get("spec") or {}))
 
 
@@ -103,7 +69,7 @@ def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> I
             f"spec.tasks: Forbidden: job updates may not add or remove tasks: there were {count}, now {len(tasks)}; "
             "create a new Job"
         )
-    elif changed := _changed(_fixed_part(before), _fixed_part(spec)):
+    elif changed := _changed(_fixed_part(_with_scheduler(before, spec)), _fixed_part(_with_scheduler(spec, before))):
         yield (
             f"spec: Forbidden: job updates may not change fields other than {MUTABLE}: {', '.join(changed)} changed; "
             "create a new Job"
@@ -220,13 +186,18 @@ def _total_replicas(tasks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without the mutable fields; absent and empty values are equal."""
+    """The spec without the mutable fields; absent and empty values are equal, and equal to their defaults."""
     fixed: dict[str, Any] = copy.deepcopy(dict(spec))
+    fixed["queue"] = fixed.get("queue") or DEFAULT_QUEUE
+    fixed["maxRetry"] = fixed.get("maxRetry") or batch.DEFAULT_MAX_RETRY
+    name_tasks(fixed.get("tasks") or ())
+    add_needed_plugins(fixed.get("plugins"))
     fixed.pop("minAvailable", None)
     fixed.pop("priorityClassName", None)
     # a plugin without arguments differs from an absent plugin
     fixed["plugins"] = sorted([name, *(given or ())] for name, given in (fixed.get("plugins") or {}).items())
     for task in fixed.get("tasks") or ():
+        default_task(task)
         task.pop("replicas", None)
         task.pop("minAvailable", None)
     for volume in fixed.get("volumes") or ():
@@ -234,6 +205,11 @@ def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
             volume.pop("volumeClaimName", None)  # the controller fills it in
     plain: dict[str, Any] = _without_empty(fixed)
     return plain
+
+
+def _with_scheduler(spec: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec with the scheduler of the other one if it names none: admission has set it, or sets it now."""
+    return spec if spec.get("schedulerName") else {**spec, "schedulerName": other.get("schedulerName")}
 
 
 def _is_set(key: str, entry: Any) -> bool:

@@ -15,6 +15,7 @@ from volcano_py.webhooks import commands, jobs, podgroups, pods, queues
 from volcano_py.webhooks.access import AccessCheck, AccessQuery, UserInfo
 from volcano_py.webhooks.cronjobs import validate_cronjob
 from volcano_py.webhooks.hypernodes import validate_hypernode
+from volcano_py.webhooks.job_defaults import mutate_job
 from volcano_py.webhooks.jobflows import validate_jobflow
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
 from volcano_py.webhooks.queues import MAX_DEPTH
@@ -88,7 +89,8 @@ class Path:
 
 
 def _job_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
-    return Verdict(obj=jobs.mutate_job(_object(request), context.scheduler_names[0]))
+    old = request.old if request.operation == UPDATE else None
+    return Verdict(obj=mutate_job(_object(request), context.scheduler_names[0], old))
 
 
 def _job_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
@@ -164,9 +166,9 @@ _BOTH = (CREATE, UPDATE)
 PATHS: dict[str, Path] = {
     path.path: path
     for path in (
-        Path("/jobs/mutate", "mutatejob", kinds.JOB, (CREATE,), _job_mutate),
+        Path("/jobs/mutate", "mutatejob", kinds.JOB, _BOTH, _job_mutate),
         Path("/jobs/validate", "validatejob", kinds.JOB, _BOTH, _job_validate),
-        Path("/queues/mutate", "mutatequeue", kinds.QUEUE, (CREATE,), _queue_mutate),
+        Path("/queues/mutate", "mutatequeue", kinds.QUEUE, _BOTH, _queue_mutate),
         Path("/queues/validate", "validatequeue", kinds.QUEUE, (*_BOTH, DELETE), _queue_validate),
         Path("/podgroups/mutate", "mutatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_mutate),
         Path("/podgroups/validate", "validatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_validate),

@@ -28,7 +28,7 @@ from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.counters import Held, only_counters
 from volcano_py.controllers.job.delayed import DelayedActions
-from volcano_py.controllers.job.observed import Observed, Unready
+from volcano_py.controllers.job.observed import Observed, Unready, with_task_defaults
 from volcano_py.controllers.job.podgroup import controls
 from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
@@ -257,7 +257,7 @@ class JobController:
         ours = podgroup is None or controls(job, podgroup)
         claims = {claim_name(job, index) for index in range(len(job.spec.volumes or ()))}
         return Observed(
-            job=job,
+            job=with_task_defaults(job),
             pods=self._pods.by_index(job.metadata.uid),
             podgroup=podgroup if ours else None,
             foreign_podgroup="" if podgroup is None or ours else podgroup.metadata.name,
