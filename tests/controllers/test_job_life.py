@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.controllers.small_api import Refused
 from tests.controllers.world import command, job, queue, task
 from volcano_py.api import kinds
@@ -159,21 +161,49 @@ async def test_our_own_deletions_do_not_count_as_evictions(world):
     assert world.podgroups()[0]["spec"]["minMember"] == 4
 
 
-async def test_suspend_and_resume_by_command(world):
+async def test_suspended_and_resumed_many_times_by_command(world):
+    """Each resume counted as a retry: the third one failed the Job."""
     await start_running(world, job())
-    world.api.put(command("AbortJob", kinds.JOB, "train"))
-    await world.until(lambda: world.phase() == "Aborting")
-    await world.until(lambda: world.api.all(kinds.COMMAND) == [])
-    await world.reaped(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+    for _ in range(5):
+        world.api.put(command("AbortJob", kinds.JOB, "train"))
+        await world.until(lambda: world.phase() in ("Aborting", "Aborted"))
+        await world.reaped(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+        await world.until(lambda: world.api.all(kinds.COMMAND) == [] and world.pods() == {})
+        world.api.put(command("ResumeJob", kinds.JOB, "train"))
+        await world.until(world.podgroups)
+        world.admit()
+        await world.until(lambda: len(world.pods()) == 2)
+        world.run_pods()
+        await world.until(lambda: world.phase() == "Running")
+        assert world.status().get("retryCount", 0) == 0
+
+
+async def test_a_restart_that_a_user_requests_is_no_retry(world):
+    await start_running(world, job(maxRetry=1))
+    world.api.put(command("RestartJob", kinds.JOB, "train"))
+    await world.until(lambda: world.phase() == "Restarting")
+    await world.reaped(lambda: world.phase() == "Pending")
+    assert world.status().get("retryCount", 0) == 0
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
+async def test_the_last_attempt_keeps_its_failed_pod(world, action):
+    """Its logs say why the Job failed."""
+    policies = [{"event": "PodFailed", "action": action}]
+    await start_running(world, job(task(replicas=1, minAvailable=1), maxRetry=1, policies=policies))
+    world.run_pods("Failed", exit_code=1)
+    await world.until(lambda: world.phase() == "Failed")
     await world.quiet()
-    assert world.pods() == {}
-    world.api.put(command("ResumeJob", kinds.JOB, "train"))
-    await world.until(world.podgroups)
-    world.admit()
-    await world.until(lambda: len(world.pods()) == 2)
-    world.run_pods()
-    await world.until(lambda: world.phase() == "Running")
-    assert world.status()["retryCount"] == 1
+    [pod] = world.pods().values()
+    assert (pod["status"]["phase"], "deletionTimestamp" in pod["metadata"]) == ("Failed", False)
+
+
+async def test_a_gang_that_lost_members_is_restarted_without_a_retry(world):
+    await start_running(world, job(policies=[{"event": "Unknown", "action": "RestartJob"}]))
+    [group] = world.podgroups()
+    world.api.change(kinds.PODGROUP, group["metadata"]["name"], {"status": {"phase": "Unknown"}})
+    await world.until(lambda: world.phase() == "Restarting")
+    assert world.status().get("retryCount", 0) == 0
 
 
 async def test_a_policy_with_timeout_waits_and_is_cancelled_when_the_pod_starts(world):

@@ -92,8 +92,8 @@ def test_stopping_waits_for_the_last_pod():
 
 
 def test_only_a_stopped_job_can_be_resumed():
-    assert after(batch.ABORTED, bus.RESUME_JOB) == (batch.RESTARTING, 1)
-    assert after(batch.ABORTING, bus.RESUME_JOB) == (batch.RESTARTING, 1)
+    assert after(batch.ABORTED, bus.RESUME_JOB) == (batch.RESTARTING, 0), "it has not failed"
+    assert after(batch.ABORTING, bus.RESUME_JOB) == (batch.RESTARTING, 0)
     assert after(batch.COMPLETING, bus.RESUME_JOB)[0] == batch.COMPLETED
 
 

@@ -120,7 +120,7 @@ class JobController:
                 job, request, decision = found
                 action = decision.action
                 await self._do(job, request, decision)
-                if not decision.counts and decision.action in RESTARTS:
+                if request.evicted and decision.action in RESTARTS:
                     self._evictions.restarted(key, self._clock())
                 self._delayed.on_done(key, request, decision)
                 action = bus.SYNC_JOB
