@@ -236,6 +236,37 @@ async def test_tasks_wait_for_those_they_depend_on(world):
     await world.until(lambda: len(world.pods()) == 2)
 
 
+async def test_the_gang_leaves_out_tasks_that_wait_for_others(world):
+    """With the default minimum, the gang waited for pods that are created when the gang runs: for ever."""
+    tasks = (task("first", 1), task("second", 2, dependsOn={"name": ["first"]}))
+    world.api.put(job(*tasks))
+    [group] = await world.until(world.podgroups)
+    spec = group["spec"]
+    assert (spec["minMember"], spec["minTaskMember"]) == (1, {"first": 1, "second": 0})
+    assert spec["minResources"]["requests.cpu"] == "1"
+    world.admit()
+    await world.until(world.pods)
+    world.run_pods()
+    await world.until(lambda: len(world.pods()) == 3)
+    [group] = world.podgroups()
+    assert (group["spec"]["minMember"], group["spec"]["minTaskMember"]) == (3, {"first": 1, "second": 2})
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+
+
+@pytest.mark.parametrize(("least", "now", "later"), [(1, 1, 1), (2, 1, 2), (3, 1, 3)])
+async def test_a_gang_of_any_minimum_starts_with_dependencies(world, least, now, later):
+    tasks = (task("first", 1), task("second", 2, minAvailable=1, dependsOn={"name": ["first"]}))
+    world.api.put(job(*tasks, minAvailable=least))
+    [group] = await world.until(world.podgroups)
+    assert group["spec"]["minMember"] == now
+    world.admit()
+    await world.until(world.pods)
+    world.run_pods()
+    await world.until(lambda: len(world.pods()) == 3)
+    assert world.podgroups()[0]["spec"]["minMember"] == later
+
+
 async def test_a_finished_job_is_deleted_with_all_that_belongs_to_it(world):
     await start_running(world, job(ttlSecondsAfterFinished=1, plugins={"svc": []}))
     assert world.api.get(kinds.SERVICE, "train")
