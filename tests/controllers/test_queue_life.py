@@ -127,3 +127,10 @@ def test_states(now, action, members, expected):
 def test_an_unknown_state_is_an_error():
     with pytest.raises(ValueError, match="queue state 'Ajar' is invalid"):
         next_state("Ajar", bus.SYNC_QUEUE, 0)
+
+
+async def test_an_existing_queue_whose_name_no_label_can_have_is_reported(world):
+    name = "q" * 64
+    world.api.put(queue(name))
+    [condition] = await world.until(lambda: world.api.get(kinds.QUEUE, name)["status"].get("conditions"))
+    assert condition["reason"] == "InvalidQueue" and "volcano.sh/queue-name" in condition["message"]

@@ -22,6 +22,7 @@ QUEUES = QueueIndex(
         queue("team-a", parent="team"),
         queue("shut", "Closed"),
         queue("new", ""),
+        queue("q" * 64),
     ]
 )
 
@@ -105,6 +106,11 @@ ALLOWED = [
 ]
 
 
+def test_names_that_only_services_cannot_have_are_allowed_without_svc():
+    assert validate_job_create(job(name="2024.run"), QUEUES) == []
+    assert validate_job_create(job(name="run-2024", plugins={"svc": []}), QUEUES) == []
+
+
 @pytest.mark.parametrize("allowed", ALLOWED)
 def test_allowed(allowed):
     assert validate_job_create(allowed, QUEUES) == []
@@ -119,6 +125,11 @@ DENIED = [
     (job(minAvailable=3), "should not be greater than total replicas"),
     (job(plugins={"nope": []}), "unable to find job plugin: nope"),
     (job(name="x" * 60), "create pod with name"),
+    (job(name="2024.run", plugins={"svc": []}), "Service '2024.run', whose name is invalid"),
+    (job(name="2024", plugins={"tensorflow": []}), "begin with a letter"),
+    (job(name="x" * 55, plugins={"ray": []}), "must be no more than 63 characters"),
+    (job(task("t" * 20, replicas=101), name="x" * 39, plugins={"svc": []}), "shorten the name of the job or the task"),
+    (job(queue="q" * 64), "volcano.sh/queue-name"),
     (job(name="a_b!"), "create job with name a_b!"),
     (job(task("A")), "spec.task[0].metadata.name"),
     (job(queue="nowhere"), "queue 'nowhere' not found"),

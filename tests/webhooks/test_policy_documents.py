@@ -86,6 +86,10 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("/jobs/validate", job(task(dependsOn={"name": ["nothing"]})), "directed acyclic"),
     ("/jobs/validate", job(plugins={"mpi": ["--master=m"]}), "mpi master task was not found"),
     ("/jobs/validate", job(task(name="a" * 60), name="train"), "no more than 63"),
+    ("/jobs/validate", job(name="1st", plugins={"svc": []}), "the plugin svc creates a Service"),
+    ("/jobs/validate", job(name="a.b", plugins={"pytorch": []}), "the plugin svc creates a Service"),
+    ("/jobs/validate", job(task(name="t"), name="a" * 55, plugins={"ray": []}), "the plugin svc creates a Service"),
+    ("/queues/validate", queue(name="q" * 64), "no more than 63 bytes"),
     ("/jobs/validate", job(task(template={"spec": {"containers": []}})), "containers: Required value"),
     ("/jobs/validate", job(task(template={"spec": {"containers": [{"name": "a"}]}})), "image: Required value"),
     (

@@ -166,3 +166,14 @@ def test_podgroup_takes_the_namespace_queue():
     assert mutate_podgroup({"spec": {"queue": "default"}}, namespace)["spec"]["queue"] == "lab"
     assert mutate_podgroup({"spec": {"queue": "busy"}}, namespace)["spec"]["queue"] == "busy"
     assert mutate_podgroup({"spec": {"queue": "default"}}, None)["spec"]["queue"] == "default"
+
+
+def test_a_name_that_pods_cannot_have_as_a_label_is_denied():
+    """No pod can be created in such a queue."""
+    long = {"metadata": {"name": "q" * 64}, "spec": {}}
+    assert (
+        "volcano.sh/queue-name, a value of which must be no more than 63 bytes" in validate_queue(long, QueueIndex())[0]
+    )
+    assert validate_queue(long | {"spec": {"weight": 2}}, QueueIndex([long]), long) == [], (
+        "existing queues can be changed"
+    )

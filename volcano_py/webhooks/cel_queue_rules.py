@@ -24,6 +24,11 @@ QUEUES = [
         "spec: quantities must be greater than or equal to 0",
     ),
     Rule(
+        "request.operation != 'CREATE' || object.metadata.name.size() <= 63",
+        f"metadata.name: the name is the label {names.QUEUE_NAME} of pods, a value of which must be no more than 63 "
+        "bytes; use a shorter name",
+    ),
+    Rule(
         f"{_LIVING} || {_GUARANTEE}.all(k, k in {_DESERVED} && "
         f"!quantity(string({_DESERVED}[k])).isLessThan(quantity(string({_GUARANTEE}[k]))))",
         "spec.deserved: deserved must be >= guarantee for every guaranteed resource",

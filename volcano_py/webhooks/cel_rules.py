@@ -20,6 +20,7 @@ from volcano_py.webhooks.policies import ACTIONS, EVENTS
 _LABEL = "'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'"
 _QUALIFIED = "'^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$'"
 _SUBDOMAIN = "'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'"
+_EMPTY, _SCHEDULER = "''", f"'{names.SCHEDULER_NAME}'"
 _CREATE = "request.operation != 'CREATE'"
 _UPDATE = "request.operation != 'UPDATE'"
 
@@ -86,6 +87,7 @@ _PARTED = f"{_TASKS}.filter(t, has(t.partitionPolicy))"
 _TOTAL = "t.partitionPolicy.?totalPartitions.orValue(0)"
 _SIZE = "t.partitionPolicy.?partitionSize.orValue(0)"
 _LEAST = "t.partitionPolicy.?minPartitions.orValue(0)"
+_PLUGINS, _OLD_PLUGINS = "object.spec.?plugins.orValue({})", "oldObject.spec.?plugins.orValue({})"
 _VOLUMES = "object.spec.?volumes.orValue([])"
 _REQUESTS = "c.?resources.?requests.orValue({})"
 _TOPOLOGY = "!(has(n.highestTierAllowed) && n.?highestTierName.orValue('') != '')"
@@ -111,6 +113,12 @@ _NEW_TASKS = [
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, (object.metadata.name + '-' + t.?name.orValue('')).size() <= 61)",
         "spec.tasks[].name: create pod with name JOB-TASK-INDEX validate failed: must be no more than 63 characters",
+    ),
+    Rule(
+        f"{_CREATE} || !{listed(('svc', *NEEDS_SVC))}.exists(p, p in {_PLUGINS}) || (object.metadata.name.matches("
+        f"'^[a-z]([-a-z0-9]*[a-z0-9])?$') && object.metadata.name.size() <= ('ray' in {_PLUGINS} ? 54 : 63))",
+        "metadata.name: the plugin svc creates a Service with this name, which is invalid; use at most 63 (ray: 54) "
+        "lower case letters, digits or '-', beginning with a letter",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.size() > 0)",
@@ -144,7 +152,6 @@ def _defaulted(path: str, empty: str, default: str) -> str:
     return f"({path}.orValue({empty}) == {empty} ? {default} : {path}.orValue({empty}))"
 
 
-_PLUGINS, _OLD_PLUGINS = "object.spec.?plugins.orValue({})", "oldObject.spec.?plugins.orValue({})"
 _ADDED = " || ".join(
     f"p == '{added}' && {listed(needing)}.exists(n, n in {_PLUGINS})"
     for added, needing in (("svc", NEEDS_SVC), ("ssh", ("mpi",)))
@@ -171,8 +178,8 @@ _SAME_JOB = " && ".join(
         for name, values in (("queue", ("''", f"'{DEFAULT_QUEUE}'")), ("maxRetry", ("0", "3")))
     ]
     + [
-        "(object.spec.?schedulerName.orValue('') == '' || "
-        "oldObject.spec.?schedulerName.orValue('') in ['', object.spec.schedulerName])",
+        "(object.spec.?schedulerName.orValue('') == '' || object.spec.schedulerName == "
+        f"{_defaulted('oldObject.spec.?schedulerName', _EMPTY, _SCHEDULER)})",
         _SAME_PLUGINS,
     ]
 )

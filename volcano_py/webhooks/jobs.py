@@ -10,11 +10,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from volcano_py.api import batch
+from volcano_py.api import batch, names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.dependencies import order
-from volcano_py.webhooks.job_defaults import add_needed_plugins, default_task, name_tasks
+from volcano_py.webhooks.job_defaults import NEEDS_SVC, add_needed_plugins, default_task, name_tasks
 from volcano_py.webhooks.job_plugins import argument, known_plugins
 from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 from volcano_py.webhooks.policies import check_policies
@@ -45,9 +45,12 @@ def _problems_of_new(job: Manifest, queues: Queues, pod_level_resources: bool) -
     yield from _check_dependencies(tasks)
 
 
-def validate_job_update(old: Manifest, new: Manifest) -> list[str]:
+def validate_job_update(old: Manifest, new: Manifest, scheduler_name: str = names.SCHEDULER_NAME) -> list[str]:
     """Problems of an updated Job: only its size and priority class may change. Defaults are no change."""
-    return about("job", new, _problems_of_change(old.get("spec") or {}, new.get("spec") or {}))
+    before, spec = old.get("spec") or {}, new.get("spec") or {}
+    before = {**before, "schedulerName": before.get("schedulerName") or scheduler_name}
+    spec = {**spec, "schedulerName": spec.get("schedulerName") or before["schedulerName"]}
+    return about("job", new, _problems_of_change(before, spec))
 
 
 def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
@@ -69,7 +72,7 @@ def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> I
             f"spec.tasks: Forbidden: job updates may not add or remove tasks: there were {count}, now {len(tasks)}; "
             "create a new Job"
         )
-    elif changed := _changed(_fixed_part(_with_scheduler(before, spec)), _fixed_part(_with_scheduler(spec, before))):
+    elif changed := _changed(_fixed_part(before), _fixed_part(spec)):
         yield (
             f"spec: Forbidden: job updates may not change fields other than {MUTABLE}: {', '.join(changed)} changed; "
             "create a new Job"
@@ -112,6 +115,7 @@ def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[s
     name = (job.get("metadata") or {}).get("name", "")
     if problem := identifiers.qualified_name(name):
         yield f"metadata.name: Invalid value: {name!r}: create job with name {name} validate failed: {problem}"
+    yield from _check_service_names(name, spec, tasks)
     minimum, total = spec.get("minAvailable", 0), _total_replicas(tasks)
     if total < minimum:
         yield (
@@ -124,6 +128,27 @@ def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[s
         if plugin not in known_plugins():
             valid = ", ".join(sorted(known_plugins()))
             yield f"spec.plugins: unable to find job plugin: {plugin}; valid plugins are {valid}"
+
+
+def _check_service_names(name: str, spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The plugin svc creates a Service with the Job's name, and pods with host names; ray another Service."""
+    plugins = spec.get("plugins") or {}
+    if "svc" not in plugins and not any(plugin in plugins for plugin in NEEDS_SVC):
+        return
+    service = f"{name}-head-svc" if "ray" in plugins else name
+    if problem := identifiers.service_name(service):
+        yield (
+            f"metadata.name: Invalid value: {name!r}: the plugin svc creates a Service {service!r}, whose name is "
+            f"invalid: it {problem}; use another name for the job, or remove the plugin"
+        )
+        return
+    for index, task in enumerate(tasks):
+        host = f"{name}-{task.get('name', '')}-{max(task.get('replicas', 0) - 1, 0)}"
+        if len(host) > 63:
+            yield (
+                f"spec.tasks[{index}].name: Invalid value: {task.get('name', '')!r}: the plugin svc gives pods the "
+                f"host name {host}, which must be no more than 63 characters; shorten the name of the job or the task"
+            )
 
 
 def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -157,6 +182,8 @@ def _check_queue(name: str, queues: Queues) -> Iterator[str]:
         )
     elif name == ROOT_QUEUE:
         yield f"{at}: can not submit job to root queue; use one of its descendants"
+    elif problem := identifiers.label_value(name):
+        yield f"{at}: pods have the label volcano.sh/queue-name, which the name of this queue cannot be: it {problem}"
     elif children := queues.children(name):
         some = ", ".join(sorted(child["metadata"]["name"] for child in children)[:5])
         yield (
@@ -205,11 +232,6 @@ def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
             volume.pop("volumeClaimName", None)  # the controller fills it in
     plain: dict[str, Any] = _without_empty(fixed)
     return plain
-
-
-def _with_scheduler(spec: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The spec with the scheduler of the other one if it names none: admission has set it, or sets it now."""
-    return spec if spec.get("schedulerName") else {**spec, "schedulerName": other.get("schedulerName")}
 
 
 def _is_set(key: str, entry: Any) -> bool:

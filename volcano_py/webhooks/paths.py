@@ -97,7 +97,7 @@ def _job_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdi
     if request.operation == CREATE:
         gate = context.feature_gates.get("PodLevelResources", True)
         return Verdict(jobs.validate_job_create(_object(request), context.queues, pod_level_resources=gate))
-    return Verdict(jobs.validate_job_update(request.old or {}, _object(request)))
+    return Verdict(jobs.validate_job_update(request.old or {}, _object(request), context.scheduler_names[0]))
 
 
 def _queue_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:

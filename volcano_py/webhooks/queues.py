@@ -13,6 +13,7 @@ from typing import Any
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_CLOSED, QUEUE_OPEN, ROOT_QUEUE
+from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.lookup import Manifest, Queues, about, parent_of, state_of
 from volcano_py.webhooks.resources import amounts, check_amounts
 
@@ -52,6 +53,8 @@ def validate_queue(
         for field in (*_RESOURCE_FIELDS, "parent")
     }
     problems = [*_check_resources(queue), *_check_state(queue), *_check_hierarchy(queue, queues)]
+    if old is None:
+        problems.extend(_check_name(name))
     if changed["parent"]:
         problems.extend(check_parent(queue, queues, max_depth))
     if name == ROOT_QUEUE:
@@ -96,6 +99,14 @@ def _texts(queue: Manifest, field: str) -> Mapping[str, Any]:
 
 def _allocated_pods(queue: Manifest) -> int:
     return int(amounts((queue.get("status") or {}).get("allocated")).get("pods", 0))
+
+
+def _check_name(name: str) -> Iterator[str]:
+    if problem := identifiers.label_value(name):
+        yield (
+            f"metadata.name: Invalid value: {name!r}: pods of the queue have its name in the label "
+            f"{names.QUEUE_NAME}, a value of which {problem}; create a queue with a shorter name"
+        )
 
 
 def _check_resources(queue: Manifest) -> Iterator[str]:
