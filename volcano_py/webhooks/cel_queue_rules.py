@@ -109,9 +109,12 @@ def _of(queue: str, text: str) -> str:
 
 
 def _within(inner: str, outer: str) -> str:
-    """An expression: every amount of `inner` is at most that of `outer`; a missing amount is zero."""
+    """An expression: every amount of `inner` is at most that of `outer`; a missing amount is zero.
+
+    An `outer` without any amount is not set, and limits nothing.
+    """
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
-    return f"{inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
+    return f"{outer}.size() == 0 || {inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
 
 
 def _capability_within(inner: str, outer: str) -> str:

@@ -7,7 +7,7 @@ Unlike Volcano, moving a queue below itself is denied.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -195,7 +195,7 @@ def _ancestors(queue: Manifest, queues: Queues) -> list[Manifest]:
 
 
 def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
-    """Children of root are not compared with root's resources."""
+    """Children of root are not compared with root's resources; an ancestor without a field does not limit it."""
     name = queue["metadata"]["name"]
     ancestors = [ancestor for ancestor in _ancestors(queue, queues) if ancestor["metadata"]["name"] != name]
     if not ancestors:
@@ -208,12 +208,11 @@ def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
                 f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
                 f"exceeds its ancestor's capability={float(limit):g}"
             )
-    parent = ancestors[0]
-    parent_name = parent["metadata"]["name"]
-    siblings = [child for child in queues.children(parent_name) if child["metadata"]["name"] != name]
     for field in ("guarantee", "deserved"):
-        if problem := _check_sum(field, [*siblings, queue], parent):
-            yield f"parent queue {parent_name} validation failed: {problem}"
+        limiting = next((ancestor for ancestor in ancestors if _texts(ancestor, field)), None)
+        if limiting is not None and (problem := _check_sum(field, limiting, queues, queue)):
+            which = "parent queue" if limiting is ancestors[0] else "queue"
+            yield f"{which} {limiting['metadata']['name']} validation failed: {problem}"
 
 
 def check_against_children(queue: Manifest, children: list[Manifest], queues: Queues) -> Iterator[str]:
@@ -229,7 +228,7 @@ def check_against_children(queue: Manifest, children: list[Manifest], queues: Qu
                 f"is smaller than its descendants' max capability={float(highest):g}"
             )
     for field in ("guarantee", "deserved"):
-        if problem := _check_sum(field, children, queue):
+        if _texts(queue, field) and (problem := _check_sum(field, queue, queues, queue)):
             yield f"queue {name} validation failed: {problem}"
 
 
@@ -246,12 +245,10 @@ def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: se
     )
 
 
-def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
+def _check_sum(field: str, parent: Manifest, queues: Queues, changed: Manifest) -> str:
     """The sum of the children's field is within the parent's; a resource that the parent lacks counts as zero."""
-    total: dict[str, Fraction] = {}
-    for child in children:
-        for resource, amount in _resources(child, field).items():
-            total[resource] = total.get(resource, Fraction(0)) + amount
+    name = parent["metadata"]["name"]
+    total = _sum(field, _children(name, queues, changed), queues, changed, frozenset((name,)))
     limit = _resources(parent, field)
     over = [
         f"{resource} {float(amount):g} > {float(limit.get(resource, 0)):g}"
@@ -259,3 +256,26 @@ def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
         if amount > limit.get(resource, 0)
     ]
     return f"sum of children's {field} exceeds parent's {field} limit ({', '.join(over)})" if over else ""
+
+
+def _sum(
+    field: str, children: Iterable[Manifest], queues: Queues, changed: Manifest, seen: frozenset[str]
+) -> dict[str, Fraction]:
+    """The sum over queues; one without the field limits nothing and counts as the sum of its own children."""
+    total: dict[str, Fraction] = {}
+    for child in children:
+        name = child["metadata"]["name"]
+        if name in seen:
+            continue
+        own = _resources(child, field) if _texts(child, field) else None
+        if own is None:
+            own = _sum(field, _children(name, queues, changed), queues, changed, seen | {name})
+        for resource, amount in own.items():
+            total[resource] = total.get(resource, Fraction(0)) + amount
+    return total
+
+
+def _children(name: str, queues: Queues, changed: Manifest) -> list[Manifest]:
+    """The children of a queue, with the queue of the request as it will be."""
+    kept = [child for child in queues.children(name) if child["metadata"]["name"] != changed["metadata"]["name"]]
+    return [*kept, changed] if parent_of(changed) == name else kept
