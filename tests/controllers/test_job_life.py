@@ -360,6 +360,83 @@ async def test_a_missing_object_is_reported_and_the_job_continues_when_it_exists
     assert in_the_way(world) == (None, "")
 
 
+NO_CLASS = 'pods "train-work-0" is forbidden: no PriorityClass with name urgent was found'
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message"),
+    [
+        (403, "Forbidden", NO_CLASS),
+        (400, "BadRequest", 'admission webhook "policy.example.com" denied the request: no image from here'),
+        (422, "Invalid", 'Pod "train-work-0" is invalid: spec.containers[0].image: Required value'),
+    ],
+)
+async def test_pods_that_cannot_be_created(world, status, reason, message):
+    """Such a Job was terminated after some minutes, and shown as suspended; until then it held its part of a queue."""
+    await world.kill()
+    world.options.max_requeue_num = 1
+    await world.start()
+    rejected = True
+
+    def refuse(method, path):
+        return Refused(status, reason, message) if rejected and method == "POST" and path.endswith("/pods") else None
+
+    world.api.refuse = refuse
+    world.api.put(job(task(replicas=1)))
+    await world.until(world.podgroups)
+    assert "conditions" not in world.podgroups()[0].get("status", {})
+    world.admit()
+
+    def condition():
+        conditions = world.podgroups()[0]["status"].get("conditions") or [{}]
+        return {key: conditions[0].get(key) for key in ("type", "status", "reason", "message")}
+
+    await world.until(lambda: in_the_way(world) == ("FailedCreate", message))
+    stated = {"type": "FailedCreate", "status": "True", "reason": "FailedCreate", "message": message}
+    await world.until(lambda: condition() == stated)
+    await world.until(lambda: message in world.events("FailedCreate"))
+    await world.quiet(0.5)
+    assert world.phase() == "Pending" and condition() == stated
+
+    group = world.podgroups()[0]["metadata"]["name"]
+    world.api.change(kinds.PODGROUP, group, {"status": {"phase": "Pending"}})
+    await world.quiet()
+    assert in_the_way(world) == ("FailedCreate", message), "the scheduler has ended its claim: the reason is the same"
+
+    rejected = False
+    world.admit()
+    await world.until(world.pods)
+    await world.until(lambda: in_the_way(world) == (None, "") and not world.podgroups()[0]["status"].get("conditions"))
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+
+
+async def test_a_missing_class_is_reported_once_and_tried_again_when_it_exists(world, caplog):
+    pod = task(replicas=1)
+    pod["template"]["spec"]["priorityClassName"] = "urgent"
+
+    def refuse(method, path):
+        exists = world.api.get(kinds.PRIORITYCLASS, "urgent") is not None
+        return (
+            Refused(403, "Forbidden", NO_CLASS) if method == "POST" and path.endswith("/pods") and not exists else None
+        )
+
+    world.api.refuse = refuse
+    world.api.put(job(pod))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: in_the_way(world) == ("FailedCreate", NO_CLASS))
+    await world.until(lambda: world.events("MissingPriorityClass"))
+    world.api.put(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    )
+    await world.until(world.pods)
+    assert len(world.events("MissingPriorityClass")) == 1
+    assert "PriorityClass" not in "".join(
+        r.getMessage() for r in caplog.records if r.levelname == "WARNING" and "job lab" not in r.getMessage()
+    )
+
+
 async def test_the_queue_of_a_running_job_is_deleted_and_comes_back(world):
     world.api.put(queue("team"))
     await start_running(world, job(queue="team"))

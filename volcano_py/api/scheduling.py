@@ -19,6 +19,8 @@ COMPLETED = "Completed"
 # PodGroup condition types, reasons and messages
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULED = "Scheduled"
+FAILED_CREATE = "FailedCreate"
+"""Of the controllers: the API server rejects the pods of the group."""
 REASON_POD_FAILED = "PodFailed"
 REASON_POD_DELETED = "PodDeleted"
 REASON_NOT_ENOUGH_RESOURCES = "NotEnoughResources"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -15,13 +14,12 @@ from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.scheduling import NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy
 from volcano_py.controllers import quota
-from volcano_py.controllers.instructions import Create, Instruction, Patch
+from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch
 from volcano_py.controllers.job.dependencies import waiting_tasks
 from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
-log = logging.getLogger(__name__)
 BLAME = "PodGroupError"
 
 
@@ -46,13 +44,26 @@ def _kept(seen: Observed, job: Job) -> list[Instruction]:
         raise Unready(BLAME, why, from_outside=True)
     if waiting := waiting_tasks(job, seen.pods):
         job = without_tasks(job, waiting)
+    missing = _missing_classes(job, seen.priorities)
     if seen.podgroup is None:
-        return [Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
+        return [*missing, Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
     changes = _changes(job, seen.podgroup, seen.priorities)
     if not changes:
-        return []
+        return missing
     metadata = seen.podgroup.metadata
-    return [Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, uid=metadata.uid, blame=BLAME)]
+    patch = Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, uid=metadata.uid, blame=BLAME)
+    return [*missing, patch]
+
+
+def _missing_classes(job: Job, priorities: Mapping[str, int]) -> list[Instruction]:
+    """One Event about PriorityClasses that do not exist; no pod can be created before they do."""
+    used = [job.spec.priority_class_name, *(_pod_spec(task).get("priorityClassName") for task in job.spec.tasks or ())]
+    missing = sorted({name for name in used if name and name not in priorities})
+    if not missing:
+        return []
+    listed = ", ".join(missing)
+    message = f"PriorityClass {listed} does not exist: create it, or create the job with another priorityClassName"
+    return [Emit("Warning", "MissingPriorityClass", message, once=True)]
 
 
 def without_tasks(job: Job, names_: Set[str]) -> Job:
@@ -190,10 +201,7 @@ def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
     """Tasks with high priority first, otherwise in the order of the Job."""
 
     def priority(task: Task) -> int:
-        name = _pod_spec(task).get("priorityClassName") or ""
-        if name and name not in priorities:
-            log.warning("task %s: PriorityClass %r not found; its priority counts as 0", task.name, name)
-        return -priorities.get(name, 0)
+        return -priorities.get(_pod_spec(task).get("priorityClassName") or "", 0)
 
     return sorted(tasks, key=priority)
 

@@ -13,6 +13,7 @@ from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
 from volcano_py.controllers.job import plugins
 from volcano_py.controllers.job.dependencies import may_start, unknown_dependencies
+from volcano_py.controllers.job.failed_create import clear_condition, condition_of
 from volcano_py.controllers.job.kill import end_pods, past_life, running_duration
 from volcano_py.controllers.job.observed import (
     Observed,
@@ -80,8 +81,11 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         count_pods(status, seen.pods)  # it completes now: create no more pods
     elif _is_let_in(seen.podgroup):
         instructions += _keep_pods(seen, status, forwarding, past)
+        instructions += clear_condition(seen.podgroup)  # not reached while pods cannot be created
     else:
         instructions += _why_not(job, seen.podgroup)
+        if (failed := condition_of(seen.podgroup)) is not None:
+            status.state.reason, status.state.message = failed.reason, failed.message
         count_pods(status, (pod for pod in seen.pods if pod.metadata.uid not in past))
         status.terminating += len(past)
         instructions += end_pods(pod for pod in seen.pods if pod.metadata.uid in past)
