@@ -18,6 +18,12 @@ PATH = f"object.metadata.?annotations[?'{names.HIERARCHY}'].orValue('')"
 WEIGHTS = f"object.metadata.?annotations[?'{names.HIERARCHY_WEIGHTS}'].orValue('')"
 _LIVING = "request.operation == 'DELETE'"
 
+
+def _same(*maps: str) -> str:
+    """An expression: maps of the spec are as before. CEL does not compare an object with an empty map."""
+    return " && ".join(f"object.spec.?{one}.orValue({{}}) == oldObject.spec.?{one}.orValue({{}})" for one in maps)
+
+
 QUEUES = [
     Rule(
         f"{_LIVING} || [{_GUARANTEE}, {_DESERVED}, {_CAPABILITY}].all(r, r.all(k, sign(quantity(string(r[k]))) >= 0))",
@@ -66,7 +72,7 @@ QUEUES = [
     ),
     Rule(
         f"request.operation != 'UPDATE' || object.metadata.name != '{ROOT_QUEUE}' || "
-        "['capability', 'deserved', 'guarantee'].all(f, object.spec[?f] == oldObject.spec[?f])",
+        f"({_same('capability', 'deserved', 'guarantee.?resource')})",
         "root queue's resource attributes (capability, deserved, guarantee) cannot be modified",
     ),
 ]
@@ -97,9 +103,9 @@ PODGROUPS_BESIDE = [
 _ITSELF = f"request.operation == 'DELETE' || {_NAME} == object.metadata.name"
 _ABOVE = f"{_ITSELF} || {_NAME} == '{ROOT_QUEUE}' || {_NAME} != object.spec.?parent.orValue('{ROOT_QUEUE}')"
 _BELOW = f"{_ITSELF} || object.metadata.name == '{ROOT_QUEUE}' || {_PARENT} != object.metadata.name"
-_UNCHANGED = "request.operation == 'UPDATE' && " + " && ".join(
-    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-    for name, empty in (("parent", "''"), ("capability", "{}"), ("deserved", "{}"), ("guarantee", "{}"))
+_UNCHANGED = (
+    "request.operation == 'UPDATE' && object.spec.?parent.orValue('') == oldObject.spec.?parent.orValue('') && "
+    + _same("capability", "deserved", "guarantee.?resource")
 )
 
 

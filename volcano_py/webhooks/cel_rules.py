@@ -90,7 +90,12 @@ _LEAST = "t.partitionPolicy.?minPartitions.orValue(0)"
 _PLUGINS, _OLD_PLUGINS = "object.spec.?plugins.orValue({})", "oldObject.spec.?plugins.orValue({})"
 _VOLUMES = "object.spec.?volumes.orValue([])"
 _REQUESTS = "c.?resources.?requests.orValue({})"
-_TOPOLOGY = "!(has(n.highestTierAllowed) && n.?highestTierName.orValue('') != '')"
+
+
+def _one_tier(place: str) -> str:
+    """An expression: a topology, if there is one, names its tier once. Each place has a type of its own in CEL."""
+    return f"(!has({place}) || !has({place}.highestTierAllowed) || {place}.?highestTierName.orValue('') == '')"
+
 
 _DEPENDS = "t.?dependsOn.?name.orValue([])"
 _CONTAINERS = "t.template.spec.?containers.orValue([])"
@@ -170,9 +175,9 @@ _SAME_JOB = " && ".join(
             ("minSuccess", "-1"),
             ("ttlSecondsAfterFinished", "-1"),
             ("policies", "[]"),
-            ("networkTopology", "{}"),
         )
     ]
+    + ["object.spec.?networkTopology == oldObject.spec.?networkTopology"]
     + [
         f"{_defaulted(f'object.spec.?{name}', *values)} == {_defaulted(f'oldObject.spec.?{name}', *values)}"
         for name, values in (("queue", ("''", f"'{DEFAULT_QUEUE}'")), ("maxRetry", ("0", "3")))
@@ -238,8 +243,8 @@ JOBS = [
         "spec.tasks[].minAvailable: 'MinAvailable' is not equal to MinPartitions*PartitionSize",
     ),
     Rule(
-        f"([object.spec.?networkTopology.orValue({{}})] + {_PARTED}.map(t, t.partitionPolicy.?networkTopology"
-        f".orValue({{}}))).all(n, {_TOPOLOGY})",
+        f"{_one_tier('object.spec.networkTopology')} && "
+        f"{_PARTED}.all(t, {_one_tier('t.partitionPolicy.networkTopology')})",
         "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; keep one",
     ),
     Rule(
@@ -291,8 +296,8 @@ JOBS = [
 
 PODGROUPS = [
     Rule(
-        "([object.spec.?networkTopology.orValue({})] + object.spec.?subGroupPolicy.orValue([]).map(s, "
-        f"s.?networkTopology.orValue({{}}))).all(n, {_TOPOLOGY})",
+        f"{_one_tier('object.spec.networkTopology')} && "
+        f"object.spec.?subGroupPolicy.orValue([]).all(s, {_one_tier('s.networkTopology')})",
         "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; keep one",
     ),
 ]
