@@ -142,7 +142,7 @@ class Reservation(ApiType):
 
 
 class QueueStatus(ApiType):
-    """The counters per PodGroup phase are part of the schema, but no component stores them."""
+    """The counters of PodGroups by phase are written by the queue controller; in Volcano no component writes them."""
 
     state: str = ""
     unknown: int = 0

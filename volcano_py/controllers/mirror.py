@@ -66,6 +66,9 @@ class Mirror(Generic[T]):
     def get(self, key: str) -> T | None:
         return self._objects.get(key)
 
+    def __len__(self) -> int:
+        return len(self._objects)
+
     def all(self) -> list[T]:
         return list(self._objects.values())
 
