@@ -308,6 +308,13 @@ TOPOLOGY_SHORT = _reason(
     "tier:n domain:x placeable:c need:c",
     "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
 )
+UNKNOWN_TIER = _reason(
+    "UnknownTierName",
+    _AREA,
+    "No HyperNode has the tier name {tier}; the tier names are: {known}.",
+    "tier:n known:x",
+    "Correct highestTierName of the job, or set spec.tierName of the HyperNodes.",
+)
 LABEL_DOMAIN_SHORT = _reason(
     "LabelDomainFull",
     _AREA,

@@ -86,6 +86,9 @@ class Deviations:
     topology_from_pods: bool = _on(
         "the place of a job in the network is derived from its pods, not remembered from its allocation"
     )
+    unknown_tiers_wait: bool = _on(
+        "a job whose hard topology names a tier that no HyperNode has waits; Volcano ignores the topology"
+    )
     explain_topology: bool = _on("a job for which no HyperNode is large enough states that; Volcano writes nothing")
     exact_devices: bool = _on(
         "the cards of a placement that is undone are free at once, each pod counts once, and no MIG instance is "

@@ -186,7 +186,8 @@ class Session(TaskMoves):
 
     def divide(self, job: SessionJob) -> None:
         """Form the job's sub-jobs, and derive the HyperNodes of their placed tasks."""
-        job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
+        waits = self.deviations.unknown_tiers_wait
+        job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier, waits)
         locate(self, job)
 
     # ---- opening -----------------------------------------------------------------------------------------
