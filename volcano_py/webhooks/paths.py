@@ -182,6 +182,10 @@ PATHS: dict[str, Path] = {
 }
 """All paths, in the order in which they are listed for users."""
 
+MOST_PROBLEMS = 50
+LONGEST_PROBLEM = 2000
+"""Characters of one problem."""
+
 _MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
 """Exceptions that rules raise for malformed objects; the API server validates the schema later."""
 
@@ -204,9 +208,27 @@ def evaluate(path: Path, request: AdmissionRequest, context: AdmissionContext) -
     try:
         if request.operation == UPDATE and ((request.obj or {}).get("metadata") or {}).get("deletionTimestamp"):
             return Verdict()
-        return path.rule(request, context)
+        verdict = path.rule(request, context)
     except _MISSHAPEN as error:
-        return Verdict([f"the object is malformed: {error}; compare it with `kubectl explain {path.rt.plural}`"])
+        return Verdict(
+            [shortened(f"the object is malformed: {error}; compare it with `kubectl explain {path.rt.plural}`")]
+        )
+    return Verdict(_few(verdict.problems), verdict.obj) if verdict.problems else verdict
+
+
+def _few(problems: Sequence[str]) -> Sequence[str]:
+    """Some problems of an object that has very many: a response must not be larger than its request."""
+    more = len(problems) - MOST_PROBLEMS
+    shown = [shortened(problem) for problem in problems[:MOST_PROBLEMS]]
+    return [*shown, f"and {more} more problems"] if more > 0 else shown
+
+
+def shortened(problem: str) -> str:
+    """A problem without the middle of a very long value."""
+    if len(problem) <= LONGEST_PROBLEM:
+        return problem
+    half = LONGEST_PROBLEM // 2
+    return f"{problem[:half]} [...] {problem[-half:]}"
 
 
 def check_operation(path: Path, operation: str) -> str:

@@ -200,9 +200,9 @@ def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
     ancestors = [ancestor for ancestor in _ancestors(queue, queues) if ancestor["metadata"]["name"] != name]
     if not ancestors:
         return
+    limits = [_resources(ancestor, "capability") for ancestor in ancestors]
     for resource, amount in _resources(queue, "capability").items():
-        limits = (_resources(ancestor, "capability").get(resource, Fraction(0)) for ancestor in ancestors)
-        limit = next((limit for limit in limits if limit > 0), None)
+        limit = next((one[resource] for one in limits if one.get(resource, 0) > 0), None)
         if limit is not None and amount > limit:
             yield (
                 f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
@@ -220,8 +220,10 @@ def check_against_children(queue: Manifest, children: list[Manifest], queues: Qu
     name = queue["metadata"]["name"]
     if not children:
         return
-    for resource, amount in _resources(queue, "capability").items():
-        highest = max(_subtree_capability(child, resource, queues, {name}) for child in children)
+    own = _resources(queue, "capability")
+    needed = _highest(children, queues, frozenset((name,))) if own else {}
+    for resource, amount in own.items():
+        highest = needed.get(resource, Fraction(0))
         if amount < highest:
             yield (
                 f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
@@ -232,17 +234,19 @@ def check_against_children(queue: Manifest, children: list[Manifest], queues: Qu
             yield f"queue {name} validation failed: {problem}"
 
 
-def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: set[str]) -> Fraction:
-    """The queue's own capability of a resource; if it has none, the highest of its descendants."""
-    own = _resources(queue, "capability").get(resource, Fraction(0))
-    name = queue["metadata"]["name"]
-    if own > 0 or name in seen:
-        return own
-    seen = seen | {name}
-    return max(
-        (_subtree_capability(child, resource, queues, seen) for child in queues.children(name)),
-        default=Fraction(0),
-    )
+def _highest(children: Iterable[Manifest], queues: Queues, seen: frozenset[str]) -> dict[str, Fraction]:
+    """The highest capability of some queues, by resource; one without a resource counts as its own children."""
+    highest: dict[str, Fraction] = {}
+    for child in children:
+        name = child["metadata"]["name"]
+        own = _resources(child, "capability")
+        below = {} if name in seen else _highest(queues.children(name), queues, seen | {name})
+        for resource in {*own, *below}:
+            amount = own.get(resource, Fraction(0))
+            if amount <= 0:
+                amount = below.get(resource, Fraction(0))
+            highest[resource] = max(highest.get(resource, amount), amount)
+    return highest
 
 
 def _check_sum(field: str, parent: Manifest, queues: Queues, changed: Manifest) -> str:
