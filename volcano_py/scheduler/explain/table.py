@@ -94,6 +94,14 @@ PLUGIN_FAULT = _reason(
     "Correct the plugin, or remove it from the configuration.",
 )
 
+FAILED_CREATE = _reason(
+    "FailedCreate",
+    _AREA,
+    "The pods cannot be created: {problem}.",
+    "problem:x",
+    "Correct the cause in the message; the controllers try again within a minute.",
+)
+
 # ---- the queue -----------------------------------------------------------------------------------------------
 
 _AREA = "Queue"
