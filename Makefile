@@ -52,7 +52,8 @@ test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or min
 	  wait $$reference || failed=1; cat $(VENV)/reference.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
-	@CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -n 2 --dist loadfile tests/acceptance
+	@# one process on a cluster: the cases share the scheduler's ConfigMap, and restore it
+	@CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -n $(if $(CLUSTER),1,2) --dist loadfile tests/acceptance
 
 e2e-kind: setup ## the acceptance suite on a kind cluster with our chart (KUBERNETES=v1.36.1; requires docker)
 	@PATH="$(abspath $(BIN)):$$PATH" .ci/e2e-kind

@@ -93,7 +93,16 @@ KINDS = (
         ("q", "queue-v1beta1"),
         namespaced=False,
         subresources=STATUS,
-        columns=(Column("PARENT", ".spec.parent"),),
+        columns=(
+            Column("PARENT", ".spec.parent"),
+            Column("STATE", ".status.state"),
+            Column("WEIGHT", ".spec.weight", "integer"),
+            Column("PENDING", ".status.pending", "integer"),
+            Column("INQUEUE", ".status.inqueue", "integer"),
+            Column("RUNNING", ".status.running", "integer"),
+            Column("COMPLETED", ".status.completed", "integer"),
+            Column("UNKNOWN", ".status.unknown", "integer", wide=True),
+        ),
     ),
     Kind(
         "flow.volcano.sh",

@@ -38,6 +38,8 @@ HOLLOW = os.environ.get("HOLLOW", "")
 WEBHOOKS, POLICIES, VALIDATING_POLICIES = "webhooks", "policies", "validating-policies"
 ADMISSION = os.environ.get("ADMISSION", WEBHOOKS)
 """What checks objects in that cluster; a server before 1.36 has by default no policies that fill in defaults."""
+ORIGINAL = "volcano-py/acceptance-original"
+"""Annotation of the scheduler's ConfigMap while a test has changed it: the configuration before."""
 CONFIGURATION = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
 
 
@@ -179,13 +181,37 @@ class Site:
             await asyncio.gather(watching, return_exceptions=True)
 
     async def configure(self, text: str) -> None:
-        """Put a scheduler configuration in force."""
+        """Put a scheduler configuration in force until the end of the test."""
         namespace, name, key = CONFIGURATION
         found = await self.client.get(CONFIGMAP, name, namespace)
-        if found["data"].get(key) == text:
+        current = found["data"].get(key, "")
+        if ORIGINAL not in (found["metadata"].get("annotations") or {}):
+            # In the object, so that a run after one that was killed restores it, too.
+            await self.client.patch(CONFIGMAP, name, {"metadata": {"annotations": {ORIGINAL: current}}}, namespace)
+        if current != text:
+            await self._put_in_force({"data": {key: text}})
+
+    async def restore_configuration(self) -> None:
+        """Put the scheduler configuration in force that was there before the suite changed it."""
+        namespace, name, key = CONFIGURATION
+        try:
+            found = await self.client.get(CONFIGMAP, name, namespace)
+        except NotFound:
             return
+        original = (found["metadata"].get("annotations") or {}).get(ORIGINAL)
+        if original is None:
+            return
+        body: Manifest = {"metadata": {"annotations": {ORIGINAL: None}}}
+        if found["data"].get(key, "") == original:
+            await self.client.patch(CONFIGMAP, name, body, namespace)
+        else:
+            await self._put_in_force(body | {"data": {key: original}})
+
+    async def _put_in_force(self, body: Manifest) -> None:
+        """Patch the ConfigMap, and wait until the scheduler has read it."""
+        namespace, name, _ = CONFIGURATION
         before = await self._in_force()
-        await self.client.patch(CONFIGMAP, name, {"data": {key: text}}, namespace)
+        await self.client.patch(CONFIGMAP, name, body, namespace)
 
         async def taken() -> bool:
             return await self._in_force() > before
@@ -197,7 +223,13 @@ class Site:
         return sum(event.get("count", 1) for event in events if event["reason"] == "ConfigurationInForce")
 
     async def close(self) -> None:
-        """Delete what the test has made."""
+        """Delete what the test has made, and restore what it has changed, also if one of the two fails."""
+        try:
+            await self._delete_all()
+        finally:
+            await self.restore_configuration()
+
+    async def _delete_all(self) -> None:
         for job in await self.client.list(JOB, self.namespace):
             await self._remove(JOB, job["metadata"]["name"], self.namespace)
         for pod in await self.client.list(POD, self.namespace):

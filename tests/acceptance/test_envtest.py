@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import waiting
-from tests.acceptance.envtest import Missing, assets
+from tests.acceptance.envtest import PARTS, Missing, assets
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +30,18 @@ def test_missing_programs_are_named(tmp_path: Path) -> None:
     (tmp_path / "kube-apiserver").touch()  # not executable
     with pytest.raises(Missing, match=f"{tmp_path}, which has no executable kube-apiserver; .*setup-envtest"):
         assets({"KUBEBUILDER_ASSETS": str(tmp_path)})
+
+
+def test_the_suite_has_every_module_but_this_one_once() -> None:
+    """This module starts a control plane of its own, on the same ports."""
+    modules = {path.name for path in (ROOT / "tests" / "acceptance").glob("test_*.py")}
+    run: list[str] = []
+    for part in PARTS:
+        ignored = {text.rpartition("/")[2] for text in part.tests if text.startswith("--ignore=")}
+        given = [text for text in part.tests if not text.startswith("--")]
+        whole = any(not text.endswith(".py") for text in given)
+        run += (modules - ignored) if whole else [text.rpartition("/")[2] for text in given]
+    assert sorted(run) == sorted(modules - {"test_envtest.py"})
 
 
 async def envtest(folder: Path, *arguments: str) -> tuple[int, str]:

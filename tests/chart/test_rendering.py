@@ -173,7 +173,7 @@ def test_profiles_have_a_configmap_and_plugins_their_rules() -> None:
         ("custom.scheduler_replica=2", "'scheduler_replica' not allowed"),
         ("custom.scheduler_replicas=many", "/custom/scheduler_replicas"),
         ("custom.enabled_admissions=/jobs/mutat", "/custom/enabled_admissions"),
-        ("custom.enabled_admissions=/job/mutate", 'there is no path "/job/mutate"; valid paths are /cronjobs/validate'),
+        ("custom.enabled_admissions=/job/mutate", 'there is no path "/job/mutate"; valid paths are /commands/mutate'),
         ("custom.scheduler_extra_rules[0].verb=get", "'verb' not allowed"),
         ("custom.hypernode_controller_mode=on", "/custom/hypernode_controller_mode"),
         ("custom.agent_scheduler_enable=true", "volcano_py has no agent scheduler"),

@@ -411,7 +411,18 @@ def _queue_conditions(body: Any) -> Any:
     return copied
 
 
+def _queue_columns(body: Any) -> Any:
+    if not isinstance(body, dict) or body.get("kind") != "Table":
+        return body
+    columns = body.get("columnDefinitions") or []
+    if [column["name"] for column in columns[:2]] != ["Name", "PARENT"]:
+        return body
+    rows = [{**row, "cells": row["cells"][:2]} for row in body.get("rows") or ()]
+    return {**body, "columnDefinitions": columns[:2], "rows": rows}
+
+
 DEVIATIONS = (
+    Deviation("queue-counters: queues have columns for state, weight and PodGroups", _queue_columns),
     Deviation("our definition of Queue has conditions, for clusters without webhooks", _queue_conditions),
     Deviation("custom resources of one group are listed in no particular order", _order_of_resources),
     Deviation("the message shows an object of ours, not Go's internal form of it", _go_dumps),

@@ -378,3 +378,34 @@ def test_a_hypernode_that_admission_would_reject_has_a_condition():
     assert count.reconcile(written, {}, problems, "1970-01-01T00:02:00Z") == [], "it is written once"
     (corrected,) = count.reconcile(written, {}, [], "1970-01-01T00:03:00Z")
     assert isinstance(corrected, UpdateStatus) and corrected.status["conditions"] == [other]
+
+
+async def test_members_that_do_not_exist_are_reported(world: World) -> None:
+    """A job waits for a HyperNode with a mistyped node, and nothing said why."""
+
+    def conditions(name: str) -> list[tuple[str, str, str]]:
+        found = (world.api.get(kinds.HYPERNODE, name) or {}).get("status", {}).get("conditions") or []
+        return [(one["type"], one["reason"], one["message"].partition(";")[0]) for one in found]
+
+    world.api.put(node("n1"))
+    world.api.put(hypernode("leaf", *({"exactMatch": {"name": name}} for name in ("n1", "n2", "n3"))))
+    spine = hypernode("spine", {"exactMatch": {"name": "leaf"}}, {"exactMatch": {"name": "leav"}})
+    for member in spine["spec"]["members"]:
+        member["type"] = "HyperNode"
+    world.api.put(spine)
+    unknown = "members do not exist: Node n2, Node n3"
+    await world.until(lambda: conditions("leaf") == [("MembersExist", "UnknownMembers", unknown)])
+    await world.until(lambda: [one[2] for one in conditions("spine")] == ["members do not exist: HyperNode leav"])
+    world.api.put(node("n2"))
+    await world.until(lambda: [one[2] for one in conditions("leaf")] == ["members do not exist: Node n3"])
+    world.api.put(node("n3"))
+    world.api.put(hypernode("leav", {"exactMatch": {"name": "n3"}}))
+    await world.until(lambda: conditions("leaf") == conditions("spine") == [])
+    world.api.delete(kinds.NODE, "n3")
+    await world.until(lambda: [one[2] for one in conditions("leaf")] == ["members do not exist: Node n3"])
+
+
+def test_many_unknown_members_are_counted() -> None:
+    many = hypernode("h", *({"exactMatch": {"name": f"n{number}"}} for number in range(12)))
+    text = count.unknown_members(from_manifest(HyperNode, many), (), ())
+    assert "Node n9 and 2 more;" in text and "n10" not in text

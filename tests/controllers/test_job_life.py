@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.controllers.small_api import Refused
 from tests.controllers.world import command, job, queue, task
 from volcano_py.api import kinds
@@ -159,21 +161,49 @@ async def test_our_own_deletions_do_not_count_as_evictions(world):
     assert world.podgroups()[0]["spec"]["minMember"] == 4
 
 
-async def test_suspend_and_resume_by_command(world):
+async def test_suspended_and_resumed_many_times_by_command(world):
+    """Each resume counted as a retry: the third one failed the Job."""
     await start_running(world, job())
-    world.api.put(command("AbortJob", kinds.JOB, "train"))
-    await world.until(lambda: world.phase() == "Aborting")
-    await world.until(lambda: world.api.all(kinds.COMMAND) == [])
-    await world.reaped(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+    for _ in range(5):
+        world.api.put(command("AbortJob", kinds.JOB, "train"))
+        await world.until(lambda: world.phase() in ("Aborting", "Aborted"))
+        await world.reaped(lambda: world.phase() == "Aborted" and world.podgroups() == [])
+        await world.until(lambda: world.api.all(kinds.COMMAND) == [] and world.pods() == {})
+        world.api.put(command("ResumeJob", kinds.JOB, "train"))
+        await world.until(world.podgroups)
+        world.admit()
+        await world.until(lambda: len(world.pods()) == 2)
+        world.run_pods()
+        await world.until(lambda: world.phase() == "Running")
+        assert world.status().get("retryCount", 0) == 0
+
+
+async def test_a_restart_that_a_user_requests_is_no_retry(world):
+    await start_running(world, job(maxRetry=1))
+    world.api.put(command("RestartJob", kinds.JOB, "train"))
+    await world.until(lambda: world.phase() == "Restarting")
+    await world.reaped(lambda: world.phase() == "Pending")
+    assert world.status().get("retryCount", 0) == 0
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
+async def test_the_last_attempt_keeps_its_failed_pod(world, action):
+    """Its logs say why the Job failed."""
+    policies = [{"event": "PodFailed", "action": action}]
+    await start_running(world, job(task(replicas=1, minAvailable=1), maxRetry=1, policies=policies))
+    world.run_pods("Failed", exit_code=1)
+    await world.until(lambda: world.phase() == "Failed")
     await world.quiet()
-    assert world.pods() == {}
-    world.api.put(command("ResumeJob", kinds.JOB, "train"))
-    await world.until(world.podgroups)
-    world.admit()
-    await world.until(lambda: len(world.pods()) == 2)
-    world.run_pods()
-    await world.until(lambda: world.phase() == "Running")
-    assert world.status()["retryCount"] == 1
+    [pod] = world.pods().values()
+    assert (pod["status"]["phase"], "deletionTimestamp" in pod["metadata"]) == ("Failed", False)
+
+
+async def test_a_gang_that_lost_members_is_restarted_without_a_retry(world):
+    await start_running(world, job(policies=[{"event": "Unknown", "action": "RestartJob"}]))
+    [group] = world.podgroups()
+    world.api.change(kinds.PODGROUP, group["metadata"]["name"], {"status": {"phase": "Unknown"}})
+    await world.until(lambda: world.phase() == "Restarting")
+    assert world.status().get("retryCount", 0) == 0
 
 
 async def test_a_policy_with_timeout_waits_and_is_cancelled_when_the_pod_starts(world):
@@ -204,6 +234,37 @@ async def test_tasks_wait_for_those_they_depend_on(world):
     assert list(world.pods()) == ["train-first-0"]
     world.run_pods()
     await world.until(lambda: len(world.pods()) == 2)
+
+
+async def test_the_gang_leaves_out_tasks_that_wait_for_others(world):
+    """With the default minimum, the gang waited for pods that are created when the gang runs: for ever."""
+    tasks = (task("first", 1), task("second", 2, dependsOn={"name": ["first"]}))
+    world.api.put(job(*tasks))
+    [group] = await world.until(world.podgroups)
+    spec = group["spec"]
+    assert (spec["minMember"], spec["minTaskMember"]) == (1, {"first": 1, "second": 0})
+    assert spec["minResources"]["requests.cpu"] == "1"
+    world.admit()
+    await world.until(world.pods)
+    world.run_pods()
+    await world.until(lambda: len(world.pods()) == 3)
+    [group] = world.podgroups()
+    assert (group["spec"]["minMember"], group["spec"]["minTaskMember"]) == (3, {"first": 1, "second": 2})
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+
+
+@pytest.mark.parametrize(("least", "now", "later"), [(1, 1, 1), (2, 1, 2), (3, 1, 3)])
+async def test_a_gang_of_any_minimum_starts_with_dependencies(world, least, now, later):
+    tasks = (task("first", 1), task("second", 2, minAvailable=1, dependsOn={"name": ["first"]}))
+    world.api.put(job(*tasks, minAvailable=least))
+    [group] = await world.until(world.podgroups)
+    assert group["spec"]["minMember"] == now
+    world.admit()
+    await world.until(world.pods)
+    world.run_pods()
+    await world.until(lambda: len(world.pods()) == 3)
+    assert world.podgroups()[0]["spec"]["minMember"] == later
 
 
 async def test_a_finished_job_is_deleted_with_all_that_belongs_to_it(world):
@@ -297,6 +358,83 @@ async def test_a_missing_object_is_reported_and_the_job_continues_when_it_exists
     world.run_pods()
     await world.until(lambda: world.phase() == "Running")
     assert in_the_way(world) == (None, "")
+
+
+NO_CLASS = 'pods "train-work-0" is forbidden: no PriorityClass with name urgent was found'
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message"),
+    [
+        (403, "Forbidden", NO_CLASS),
+        (400, "BadRequest", 'admission webhook "policy.example.com" denied the request: no image from here'),
+        (422, "Invalid", 'Pod "train-work-0" is invalid: spec.containers[0].image: Required value'),
+    ],
+)
+async def test_pods_that_cannot_be_created(world, status, reason, message):
+    """Such a Job was terminated after some minutes, and shown as suspended; until then it held its part of a queue."""
+    await world.kill()
+    world.options.max_requeue_num = 1
+    await world.start()
+    rejected = True
+
+    def refuse(method, path):
+        return Refused(status, reason, message) if rejected and method == "POST" and path.endswith("/pods") else None
+
+    world.api.refuse = refuse
+    world.api.put(job(task(replicas=1)))
+    await world.until(world.podgroups)
+    assert "conditions" not in world.podgroups()[0].get("status", {})
+    world.admit()
+
+    def condition():
+        conditions = world.podgroups()[0]["status"].get("conditions") or [{}]
+        return {key: conditions[0].get(key) for key in ("type", "status", "reason", "message")}
+
+    await world.until(lambda: in_the_way(world) == ("FailedCreate", message))
+    stated = {"type": "FailedCreate", "status": "True", "reason": "FailedCreate", "message": message}
+    await world.until(lambda: condition() == stated)
+    await world.until(lambda: message in world.events("FailedCreate"))
+    await world.quiet(0.5)
+    assert world.phase() == "Pending" and condition() == stated
+
+    group = world.podgroups()[0]["metadata"]["name"]
+    world.api.change(kinds.PODGROUP, group, {"status": {"phase": "Pending"}})
+    await world.quiet()
+    assert in_the_way(world) == ("FailedCreate", message), "the scheduler has ended its claim: the reason is the same"
+
+    rejected = False
+    world.admit()
+    await world.until(world.pods)
+    await world.until(lambda: in_the_way(world) == (None, "") and not world.podgroups()[0]["status"].get("conditions"))
+    world.run_pods()
+    await world.until(lambda: world.phase() == "Running")
+
+
+async def test_a_missing_class_is_reported_once_and_tried_again_when_it_exists(world, caplog):
+    pod = task(replicas=1)
+    pod["template"]["spec"]["priorityClassName"] = "urgent"
+
+    def refuse(method, path):
+        exists = world.api.get(kinds.PRIORITYCLASS, "urgent") is not None
+        return (
+            Refused(403, "Forbidden", NO_CLASS) if method == "POST" and path.endswith("/pods") and not exists else None
+        )
+
+    world.api.refuse = refuse
+    world.api.put(job(pod))
+    await world.until(world.podgroups)
+    world.admit()
+    await world.until(lambda: in_the_way(world) == ("FailedCreate", NO_CLASS))
+    await world.until(lambda: world.events("MissingPriorityClass"))
+    world.api.put(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    )
+    await world.until(world.pods)
+    assert len(world.events("MissingPriorityClass")) == 1
+    assert "PriorityClass" not in "".join(
+        r.getMessage() for r in caplog.records if r.levelname == "WARNING" and "job lab" not in r.getMessage()
+    )
 
 
 async def test_the_queue_of_a_running_job_is_deleted_and_comes_back(world):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.controllers.world import job, task
 from volcano_py.api import batch, bus
-from volcano_py.api.batch import Job, JobSpec, JobStatus, Task, TaskState
+from volcano_py.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, Task, TaskState
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.scheduling import PodGroup, Queue
@@ -12,7 +12,7 @@ from volcano_py.controllers.instructions import Create, Delete, Patch, Together,
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.kill import Target, kill
-from volcano_py.controllers.job.observed import Observed, Unready, task_of
+from volcano_py.controllers.job.observed import Observed, Unready, task_of, with_task_defaults
 from volcano_py.controllers.job.podgroup import keep_podgroup, min_resources
 from volcano_py.controllers.job.pods import build_pod, stable_suffix
 from volcano_py.controllers.job.reconcile import reconcile
@@ -92,8 +92,8 @@ def test_stopping_waits_for_the_last_pod():
 
 
 def test_only_a_stopped_job_can_be_resumed():
-    assert after(batch.ABORTED, bus.RESUME_JOB) == (batch.RESTARTING, 1)
-    assert after(batch.ABORTING, bus.RESUME_JOB) == (batch.RESTARTING, 1)
+    assert after(batch.ABORTED, bus.RESUME_JOB) == (batch.RESTARTING, 0), "it has not failed"
+    assert after(batch.ABORTING, bus.RESUME_JOB) == (batch.RESTARTING, 0)
     assert after(batch.COMPLETING, bus.RESUME_JOB)[0] == batch.COMPLETED
 
 
@@ -508,3 +508,11 @@ def test_what_plugins_make_is_noted_before_it_is_made_and_while_it_is_recreated(
         status = next(one.status for one in made if isinstance(one, UpdateStatus))
         assert status.get("controlledResources") == left
         assert sum(isinstance(one, Delete) for one in made) == 3
+
+
+def test_tasks_without_a_stored_minimum_have_their_default():
+    """Admission does not store it; a task that others depend on would count as ready at once."""
+    partitions = PartitionPolicy(total_partitions=3, partition_size=2, min_partitions=2)
+    tasks = [Task("a", replicas=3), Task("b", replicas=6, partition_policy=partitions), Task("c", 4, 1)]
+    filled = with_task_defaults(Job(spec=JobSpec(tasks=tasks)))
+    assert [task.min_available for task in filled.spec.tasks] == [3, 4, 1]

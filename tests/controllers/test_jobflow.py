@@ -435,3 +435,14 @@ async def test_a_template_that_was_corrected_is_tried_at_once(world: World) -> N
 def state(world: World, name: str) -> str:
     found = world.api.get(kinds.JOBFLOW, name) or {}
     return str((found.get("status") or {}).get("state", {}).get("phase", ""))
+
+
+async def test_a_flow_without_its_template_is_not_written(world: World) -> None:
+    """A client that creates a flow and updates it at once got a conflict with a status that said nothing."""
+    world.api.put(flow(entry("a"), entry("b", "a")))
+    await world.until(lambda: world.events("MissingJobTemplate"))
+    await world.quiet()
+    assert not [one for one in world.api.writes if "jobflows" in one]
+    world.api.put(template("a"))
+    await world.until(lambda: world.job("f-a"))
+    await world.until(lambda: world.api.get(kinds.JOBFLOW, "f")["status"]["state"]["phase"] == "Pending")

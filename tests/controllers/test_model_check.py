@@ -228,9 +228,10 @@ class JobLife(RuleBasedStateMachine):
 def rare_lives() -> None:
     """What chance seldom finds: a pod that another client is deleting gets further while its job comes to an end."""
     ends: list[tuple[str, dict[str, Any]]] = [
-        (f"command {action}", {"maxRetry": 1}) for action in (bus.ABORT_JOB, bus.COMPLETE_JOB, bus.RESTART_JOB)
+        (f"command {action}", {"maxRetry": 1}) for action in (bus.ABORT_JOB, bus.COMPLETE_JOB)
     ]
-    for how, spec in (*ends, ("succeed", {"minSuccess": 1})):
+    restarts = {"maxRetry": 1, "policies": [{"event": bus.POD_FAILED, "action": bus.RESTART_JOB}]}
+    for how, spec in (*ends, ("fail", restarts), ("succeed", {"minSuccess": 1})):
         for later in ("start", "succeed", "fail", "crash"):
             world = Ledger(job(task("work", 1), task("side", 1, minAvailable=0), **spec))
             world.settle()
@@ -242,6 +243,8 @@ def rare_lives() -> None:
             world.delete_pod("train-side-0")
             if how == "succeed":
                 world.pod_phase("train-work-0", "Succeeded", 0)
+            elif how == "fail":
+                world.pod_phase("train-work-0", "Failed", 1)
             else:
                 world.ask(Request(bus.COMMAND_ISSUED, how.removeprefix("command ")))
             further: dict[str, tuple[Any, ...]] = {

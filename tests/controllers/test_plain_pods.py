@@ -1,5 +1,7 @@
 """PodGroups of pods that no Job made."""
 
+import pytest
+
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
@@ -11,7 +13,7 @@ def pod(name="web-0", owner=None, annotations=None, **spec):
     metadata = {"name": name, "annotations": annotations or {}}
     if owner:
         reference = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
-        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet"} | reference]
+        metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"]} | reference]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -129,3 +131,61 @@ def test_a_nonsensical_minimum_counts_as_one():
     for text in ("-1", "many", "", "2147483648"):
         made = build_podgroup(from_manifest(Pod, pod()), [{"scheduling.volcano.sh/group-min-member": text}])
         assert made["spec"]["minMember"] == 1
+
+
+QUEUE, LEAST = "scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member"
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
+async def test_the_queue_of_an_owner_reaches_the_group(world, kind):
+    """A Deployment's annotations are copied to its ReplicaSets; only those of the pod template had an effect."""
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    owner = world.api.put(
+        {"apiVersion": group, "kind": kind, "metadata": {"name": "o", "annotations": {QUEUE: "team"}}}
+    )
+    world.api.put(pod("a", owner))
+    [made] = await world.until(world.podgroups)
+    assert made["spec"]["queue"] == "team"
+
+
+def test_the_queue_of_a_pod_comes_before_that_of_its_owner():
+    one = from_manifest(Pod, pod(annotations={QUEUE: "mine"}))
+    assert build_podgroup(one, [{QUEUE: "team"}])["spec"]["queue"] == "mine"
+    assert build_podgroup(from_manifest(Pod, pod()), [{}, {QUEUE: "team"}])["spec"]["queue"] == "team"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "least"),
+    [
+        ("ReplicaSet", {"replicas": 1}, 1),
+        ("ReplicaSet", {"replicas": 5}, 3),
+        ("StatefulSet", {"replicas": 3}, 1),
+        ("StatefulSet", {"replicas": 2, "podManagementPolicy": "Parallel"}, 2),
+        ("Job", {"parallelism": 2, "completions": 6}, 2),
+        ("Job", {"parallelism": 6, "completions": 6}, 3),
+        ("Job", {}, 1),
+    ],
+)
+async def test_a_minimum_is_within_what_its_owner_creates(world, kind, spec, least):
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    metadata = {"name": "o", "annotations": {LEAST: "3"}}
+    owner = world.api.put({"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec})
+    world.api.put(pod("a", owner))
+    [made] = await world.until(world.podgroups)
+    assert made["spec"]["minMember"] == least
+
+
+async def test_a_rolling_update_with_a_minimum_goes_on(world):
+    """The new ReplicaSet has one pod, and gets the next one when it runs: a gang of three never started."""
+    metadata = {"name": "new", "annotations": {LEAST: "3"}}
+    owner = world.api.put(
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 1}}
+    )
+
+    def minimums():
+        return [group["spec"]["minMember"] for group in world.podgroups()]
+
+    for replicas in (1, 2, 3):
+        world.api.change(kinds.REPLICASET, "new", {"spec": {"replicas": replicas}})
+        world.api.put(pod(f"new-{replicas}", owner))
+        await world.until(lambda expected=[replicas]: minimums() == expected)

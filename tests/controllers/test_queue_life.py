@@ -6,6 +6,7 @@ from tests.controllers.world import command, queue
 from volcano_py.api import bus, kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.scheduling import Queue
+from volcano_py.controllers.queue import counters
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, next_state, reconcile
 
 GROUP = {
@@ -78,14 +79,14 @@ async def test_a_queue_made_below_a_closed_one_is_closed(world):
     assert marks["volcano.sh/closed-by-parent"] == "true"
 
 
-async def test_only_the_state_is_written(world):
+async def test_only_the_status_is_written(world):
     world.api.put(queue("team"))
     await world.quiet()
-    before = list(world.api.writes)
+    before = len(world.api.writes)
     world.api.put(GROUP)
     world.api.change(kinds.PODGROUP, "g", {"status": {"phase": "Completed"}})
     await world.quiet()
-    assert world.api.writes == before
+    assert {one.rpartition("/queues/")[2] for one in world.api.writes[before:]} <= {"team/status"}
 
 
 def seen(name="team", now="Open", members=0, **fields):
@@ -127,3 +128,51 @@ def test_states(now, action, members, expected):
 def test_an_unknown_state_is_an_error():
     with pytest.raises(ValueError, match="queue state 'Ajar' is invalid"):
         next_state("Ajar", bus.SYNC_QUEUE, 0)
+
+
+async def test_an_existing_queue_whose_name_no_label_can_have_is_reported(world):
+    name = "q" * 64
+    world.api.put(queue(name))
+    [condition] = await world.until(lambda: world.api.get(kinds.QUEUE, name)["status"].get("conditions"))
+    assert condition["reason"] == "InvalidQueue" and "volcano.sh/queue-name" in condition["message"]
+
+
+async def test_the_status_counts_podgroups_by_phase(world, monkeypatch):
+    """kubectl get queue showed no numbers: no component wrote them."""
+    monkeypatch.setattr(counters, "SECONDS", 0.2)
+    world.api.put(queue("team"))
+    for number, phase in enumerate(("Running", "Pending", "", "Inqueue", "Completed")):
+        group = GROUP | {"metadata": {"name": f"g{number}"}, "status": {"phase": phase} if phase else {}}
+        world.api.put(group)
+
+    def counted():
+        status = world.api.get(kinds.QUEUE, "team")["status"]
+        return tuple(status.get(name) for name in counters.PHASES)
+
+    await world.until(lambda: counted() == (2, 1, 1, 0, 1))
+    world.api.change(kinds.PODGROUP, "g1", {"status": {"phase": "Running"}})
+    await world.until(lambda: counted() == (1, 1, 2, 0, 1))
+    assert state(world, "team") == "Open"
+    world.api.put(command("CloseQueue", kinds.QUEUE, "team"))
+    await world.until(lambda: state(world, "team") == "Closing")
+    assert counted() == (1, 1, 2, 0, 1), "the other fields of the status stay"
+
+
+async def test_counters_are_written_at_a_bounded_rate(world):
+    world.api.put(queue("team"))
+    world.api.put(GROUP)
+    await world.until(lambda: world.api.get(kinds.QUEUE, "team")["status"].get("running") == 1)
+    before = len(world.api.writes)
+    for phase in ("Pending", "Inqueue", "Running", "Unknown") * 3:
+        world.api.change(kinds.PODGROUP, "g", {"status": {"phase": phase}})
+        await world.quiet(0.02)
+    assert [one for one in world.api.writes[before:] if "queues/team/status" in one] == []
+
+
+def test_more_queues_are_written_less_often():
+    pace = counters.Pace()
+    assert pace.wait("a", 1, 100.0) == 0.0
+    pace.wrote("a", 100.0)
+    assert pace.wait("a", 1, 101.0) == 4.0
+    assert pace.wait("a", 1000, 101.0) == 99.0
+    assert pace.wait("b", 1000, 101.0) == 0.0

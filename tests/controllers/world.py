@@ -20,7 +20,7 @@ from volcano_py.kube.credentials import Credentials
 class World:
     def __init__(self, api: SmallApi) -> None:
         self.api = api
-        self.options = Options(leader_elect=False, watch_with_kopf=False)
+        self.options = Options(leader_elect=False, watch_with_kopf=False, queue_command_namespaces=["lab"])
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
 

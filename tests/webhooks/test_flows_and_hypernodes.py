@@ -76,7 +76,7 @@ def test_operations():
     assert "`CONNECT`, expect operation to be `CREATE`, `UPDATE` or `DELETE`" in check_operation(
         PATHS["/queues/validate"], "CONNECT"
     )
-    assert "expect operation to be `CREATE`:" in check_operation(PATHS["/jobs/mutate"], "UPDATE")
+    assert "expect operation to be `CREATE`:" in check_operation(PATHS["/podgroups/mutate"], "UPDATE")
 
 
 def test_a_long_chain_is_ordered_in_one_pass():

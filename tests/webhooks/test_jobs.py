@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
+from volcano_py.webhooks.job_defaults import defaulted_job, mutate_job
 from volcano_py.webhooks.job_plugins import argument
-from volcano_py.webhooks.jobs import mutate_job, validate_job_create, validate_job_update
+from volcano_py.webhooks.jobs import validate_job_create, validate_job_update
 from volcano_py.webhooks.lookup import QueueIndex
 
 
@@ -21,6 +22,7 @@ QUEUES = QueueIndex(
         queue("team-a", parent="team"),
         queue("shut", "Closed"),
         queue("new", ""),
+        queue("q" * 64),
     ]
 )
 
@@ -49,7 +51,7 @@ def container(**fields):
 def test_defaults():
     before = {"spec": {"tasks": [{"replicas": 3}, {"name": "b", "replicas": 2, "minAvailable": 1, "maxRetry": 5}]}}
     kept = copy.deepcopy(before)
-    spec = mutate_job(before, "other")["spec"]
+    spec = defaulted_job(before, "other")["spec"]
     assert before == kept
     assert (spec["queue"], spec["schedulerName"], spec["maxRetry"]) == ("default", "other", 3)
     assert [(t["name"], t["minAvailable"], t["maxRetry"]) for t in spec["tasks"]] == [
@@ -58,13 +60,13 @@ def test_defaults():
     ]
     assert spec["minAvailable"] == 4
     assert "plugins" not in spec
-    assert mutate_job({"spec": spec})["spec"] == spec
+    assert defaulted_job({"spec": spec})["spec"] == spec
 
 
 def test_defaults_follow_partitions_and_host_network():
     partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 3}
     template = {"spec": {"hostNetwork": True, "containers": []}}
-    mutated = mutate_job(job(task(replicas=8, partitionPolicy=partitions, template=template), minAvailable=0))
+    mutated = defaulted_job(job(task(replicas=8, partitionPolicy=partitions, template=template), minAvailable=0))
     assert mutated["spec"]["tasks"][0]["minAvailable"] == 6
     assert mutated["spec"]["minAvailable"] == 6
     assert mutated["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
@@ -104,6 +106,11 @@ ALLOWED = [
 ]
 
 
+def test_names_that_only_services_cannot_have_are_allowed_without_svc():
+    assert validate_job_create(job(name="2024.run"), QUEUES) == []
+    assert validate_job_create(job(name="run-2024", plugins={"svc": []}), QUEUES) == []
+
+
 @pytest.mark.parametrize("allowed", ALLOWED)
 def test_allowed(allowed):
     assert validate_job_create(allowed, QUEUES) == []
@@ -118,6 +125,11 @@ DENIED = [
     (job(minAvailable=3), "should not be greater than total replicas"),
     (job(plugins={"nope": []}), "unable to find job plugin: nope"),
     (job(name="x" * 60), "create pod with name"),
+    (job(name="2024.run", plugins={"svc": []}), "Service '2024.run', whose name is invalid"),
+    (job(name="2024", plugins={"tensorflow": []}), "begin with a letter"),
+    (job(name="x" * 55, plugins={"ray": []}), "must be no more than 63 characters"),
+    (job(task("t" * 20, replicas=101), name="x" * 39, plugins={"svc": []}), "shorten the name of the job or the task"),
+    (job(queue="q" * 64), "volcano.sh/queue-name"),
     (job(name="a_b!"), "create job with name a_b!"),
     (job(task("A")), "spec.task[0].metadata.name"),
     (job(queue="nowhere"), "queue 'nowhere' not found"),

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.webhooks.policies import BESIDE, RULES, changed, cronjob, job, problems, queue, refused, refused_beside, task
+from volcano_py.webhooks.job_defaults import defaulted_job, mutate_job
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
@@ -85,6 +86,10 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("/jobs/validate", job(task(dependsOn={"name": ["nothing"]})), "directed acyclic"),
     ("/jobs/validate", job(plugins={"mpi": ["--master=m"]}), "mpi master task was not found"),
     ("/jobs/validate", job(task(name="a" * 60), name="train"), "no more than 63"),
+    ("/jobs/validate", job(name="1st", plugins={"svc": []}), "the plugin svc creates a Service"),
+    ("/jobs/validate", job(name="a.b", plugins={"pytorch": []}), "the plugin svc creates a Service"),
+    ("/jobs/validate", job(task(name="t"), name="a" * 55, plugins={"ray": []}), "the plugin svc creates a Service"),
+    ("/queues/validate", queue(name="q" * 64), "no more than 63 bytes"),
     ("/jobs/validate", job(task(template={"spec": {"containers": []}})), "containers: Required value"),
     ("/jobs/validate", job(task(template={"spec": {"containers": [{"name": "a"}]}})), "image: Required value"),
     (
@@ -186,6 +191,21 @@ def test_changes_and_deletions() -> None:
     assert refused("/jobs/validate", job(task(replicas=9), minAvailable=9), old) == []
     assert refused("/queues/validate", None, queue(name="default"), "DELETE")
     assert refused("/queues/validate", None, queue(name="mine"), "DELETE") == []
+
+
+def test_defaults_are_no_change() -> None:
+    """Objects that Volcano, or admission, has filled with defaults, and what their authors wrote."""
+    written = {"replicas": 3, "template": {"spec": {"hostNetwork": True, "containers": [{"name": "m", "image": "i"}]}}}
+    bare = {"metadata": {"name": "j"}, "spec": {"tasks": [{"name": "t"} | written], "plugins": {"mpi": []}}}
+    for stored in (defaulted_job(bare), mutate_job(bare)):
+        for old, new in ((stored, bare), (bare, stored)):
+            assert problems("/jobs/validate", new, old) == [], (old, new)
+            assert refused("/jobs/validate", new, old) == [], (old, new)
+        changed = {"queue": "other", "maxRetry": 7, "schedulerName": "other", "plugins": {"mpi": [], "env": []}}
+        for field, value in changed.items():
+            other = bare | {"spec": bare["spec"] | {field: value}}
+            assert problems("/jobs/validate", other, stored), field
+            assert refused("/jobs/validate", other, stored), field
 
 
 OPEN = {"metadata": {"name": "open"}, "spec": {}, "status": {"state": "Open"}}

@@ -166,3 +166,46 @@ def test_podgroup_takes_the_namespace_queue():
     assert mutate_podgroup({"spec": {"queue": "default"}}, namespace)["spec"]["queue"] == "lab"
     assert mutate_podgroup({"spec": {"queue": "busy"}}, namespace)["spec"]["queue"] == "busy"
     assert mutate_podgroup({"spec": {"queue": "default"}}, None)["spec"]["queue"] == "default"
+
+
+def test_a_name_that_pods_cannot_have_as_a_label_is_denied():
+    """No pod can be created in such a queue."""
+    long = {"metadata": {"name": "q" * 64}, "spec": {}}
+    assert (
+        "volcano.sh/queue-name, a value of which must be no more than 63 bytes" in validate_queue(long, QueueIndex())[0]
+    )
+    assert validate_queue(long | {"spec": {"weight": 2}}, QueueIndex([long]), long) == [], (
+        "existing queues can be changed"
+    )
+
+
+HOUSE = queue("house", capability={"cpu": "8"})
+ROOM = queue("room", "house", deserved={"cpu": "4"}, guarantee={"cpu": "2"})
+ESTATE = queue("estate", deserved={"cpu": "4"}, guarantee={"cpu": "4"})
+
+
+def test_an_unset_field_of_the_parent_limits_nothing():
+    assert validate_queue(ROOM, QueueIndex([HOUSE])) == []
+    assert validate_queue(HOUSE | {"spec": {"weight": 3}}, QueueIndex([HOUSE, ROOM]), HOUSE) == []
+    assert validate_queue(queue("house", deserved={"cpu": "4"}), QueueIndex([HOUSE, ROOM]), HOUSE) == []
+    [problem] = validate_queue(queue("house", deserved={"cpu": "3"}), QueueIndex([HOUSE, ROOM]), HOUSE)
+    assert "queue house validation failed: sum of children's deserved exceeds" in problem
+
+
+@pytest.mark.parametrize("field", ["deserved", "guarantee"])
+def test_a_queue_without_the_field_counts_as_its_children(field):
+    """Otherwise a queue without it in between would void the limit above."""
+    amounts = {"deserved": {"cpu": "3"}} | ({"guarantee": {"cpu": "3"}} if field == "guarantee" else {})
+    house = queue("house", "estate")
+    one, other = queue("one", "house", **amounts), queue("other", "house", **amounts)
+    exists = QueueIndex([ESTATE, house, one])
+    messages = validate_queue(other, exists)
+    assert any(f"queue estate validation failed: sum of children's {field} exceeds" in m for m in messages), messages
+    assert validate_queue(queue("other", "house", deserved={"cpu": "1"}), exists) == []
+    moved = validate_queue(queue("house", "estate"), QueueIndex([ESTATE, queue("house"), one, other]), queue("house"))
+    assert any("parent queue estate validation failed" in message for message in moved)
+
+
+def test_unset_queues_in_a_cycle_end_the_sum():
+    looped = QueueIndex([queue("a", "b"), queue("b", "a")])
+    assert validate_queue(queue("c", "a", deserved={"cpu": "1"}), looped) == []

@@ -175,6 +175,12 @@ SPECIMENS = {
         "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "n"}}}]},
     },
     "cronjobs": {"metadata": {"name": "c"}, "spec": {"schedule": "* * * * *", "timeZone": "UTC"}},
+    "commands": {
+        "metadata": {"name": "c", "annotations": {names.QUEUE_ACCESS_CHECKED: "CloseQueue q"}},
+        "action": "CloseQueue",
+        "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q"},
+        "spec": {},
+    },
     "jobflows": {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["b"]}}]}},
 }
 GROUPS = AdmissionContext(queues=AROUND.queues, resource_groups=[{"resourceGroup": "r", "tolerations": [{"key": "b"}]}])

@@ -357,6 +357,8 @@ class WorkloadSpec(ApiType):
 
     replicas: int | None = None
     selector: LabelSelector | None = None
+    pod_management_policy: str = ""
+    """Of a StatefulSet: OrderedReady (the default) or Parallel."""
 
 
 class ReplicaSet(ApiObject):

@@ -19,6 +19,8 @@ COMPLETED = "Completed"
 # PodGroup condition types, reasons and messages
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULED = "Scheduled"
+FAILED_CREATE = "FailedCreate"
+"""Of the controllers: the API server rejects the pods of the group."""
 REASON_POD_FAILED = "PodFailed"
 REASON_POD_DELETED = "PodDeleted"
 REASON_NOT_ENOUGH_RESOURCES = "NotEnoughResources"
@@ -140,7 +142,7 @@ class Reservation(ApiType):
 
 
 class QueueStatus(ApiType):
-    """The counters per PodGroup phase are part of the schema, but no component stores them."""
+    """The counters of PodGroups by phase are written by the queue controller; in Volcano no component writes them."""
 
     state: str = ""
     unknown: int = 0

@@ -13,7 +13,8 @@ from volcano_py.api.scheduling import Queue
 from volcano_py.api.topology import HyperNode
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.webhooks.hypernodes import validate_hypernode
-from volcano_py.webhooks.jobs import mutate_job, validate_job_create
+from volcano_py.webhooks.job_defaults import defaulted_job
+from volcano_py.webhooks.jobs import validate_job_create
 from volcano_py.webhooks.lookup import Manifest, Queues
 from volcano_py.webhooks.queues import validate_queue
 
@@ -37,7 +38,7 @@ class MirroredQueues(Queues):
 
 def problems_of_job(job: Job, queues: Queues) -> list[str]:
     """Problems of a new Job with its defaults set."""
-    return _shortened(validate_job_create(mutate_job(to_manifest(job)), queues))
+    return _shortened(validate_job_create(defaulted_job(to_manifest(job)), queues))
 
 
 def problems_of_queue(queue: Queue, queues: Queues) -> list[str]:

@@ -141,6 +141,7 @@ class Executor:
         except KubeError as error:
             quiet = isinstance(error, Conflict | StillThere)  # the next attempt resolves it
             if not isinstance(instruction, Emit) and instruction.blame and not quiet:
+                error.blame = instruction.blame
                 self._event(about, "Warning", instruction.blame, str(error))
             raise
         finally:

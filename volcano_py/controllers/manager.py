@@ -13,7 +13,7 @@ from prometheus_client import generate_latest
 from volcano_py.api.kinds import JOB, QUEUE, ResourceType
 from volcano_py.controllers import metrics
 from volcano_py.controllers.colocation import ColocationController
-from volcano_py.controllers.commands import CommandController, Sink
+from volcano_py.controllers.commands import CommandController, QueueCommands, Sink
 from volcano_py.controllers.cronjob.controller import CronJobController
 from volcano_py.controllers.executor import Executor
 from volcano_py.controllers.garbage import GarbageController
@@ -100,7 +100,8 @@ def make_controllers(cluster: Cluster, options: Options) -> list[Controller]:
         sinks[QUEUE] = queues.command
     controllers = list(made.values())
     if sinks and options.gate("QueueCommandSync"):
-        controllers.append(CommandController(cluster, sinks))
+        permitted = QueueCommands(options.queue_commands == "checked", options.queue_command_namespaces)
+        controllers.append(CommandController(cluster, sinks, permitted))
     return controllers
 
 

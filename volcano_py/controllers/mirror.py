@@ -66,6 +66,12 @@ class Mirror(Generic[T]):
     def get(self, key: str) -> T | None:
         return self._objects.get(key)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
     def all(self) -> list[T]:
         return list(self._objects.values())
 

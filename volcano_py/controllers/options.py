@@ -40,6 +40,8 @@ class Options(Struct):
     scheduler_names: list[str] = field(default_factory=lambda: ["volcano"])
     max_requeue_num: int = 15
     inherit_owner_annotations: bool = True
+    queue_commands: str = "off"
+    queue_command_namespaces: list[str] = field(default_factory=list)
     controllers: list[str] = field(default_factory=lambda: list(DEFAULT_CONTROLLERS))
     feature_gates: dict[str, bool] = field(default_factory=dict)
     scheduler_configs: list[str] = field(default_factory=lambda: list(DEFAULT_SCHEDULERS))
@@ -144,6 +146,14 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         defaults.inherit_owner_annotations,
         "Copy annotations of the owners to PodGroups of plain pods.",
     )
+    parser.add_argument(
+        "--queue-commands",
+        choices=("off", "checked"),
+        default=defaults.queue_commands,
+        help="Commands that open and close queues: off, or checked (those that /commands/mutate has checked; only "
+        "with this webhook). (default off)",
+    )
+    text("--queue-command-namespaces", "", "Namespaces whose Commands may open and close queues; * means all.")
     text("--controllers", ",".join(DEFAULT_CONTROLLERS), "Controllers to run: *, name, +name, -name.")
     text("--feature-gates", "", "Comma-separated list of Name=true|false.")
     parser.add_argument(
@@ -184,6 +194,8 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
     given["scheduler_names"] = given.pop("scheduler_name") or defaults.scheduler_names
     configs = [part.strip() for text in given["scheduler_configs"] or () for part in text.split(",") if part.strip()]
     given["scheduler_configs"] = configs or defaults.scheduler_configs
+    namespaces = given["queue_command_namespaces"].split(",")
+    given["queue_command_namespaces"] = [name.strip() for name in namespaces if name.strip()]
     given["controllers"] = [name.strip() for name in given["controllers"].split(",") if name.strip()]
     try:
         given["feature_gates"] = _gates(given["feature_gates"])

@@ -14,6 +14,9 @@ import msgspec
 class KubeError(Exception):
     """Base of all exceptions that this package raises."""
 
+    blame = ""
+    """What a caller failed to do, if it has noted it: the reason of an Event."""
+
 
 class Unreachable(KubeError):
     """No response: connection refused or lost, name not resolved, TLS rejected, timeout.

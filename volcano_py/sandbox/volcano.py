@@ -26,12 +26,14 @@ from volcano_py.api import kinds
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
+from volcano_py.sandbox.apiserver.auth.authorization import Access, allowed
 from volcano_py.sandbox.apiserver.registry.api import Admission, Api, Attributes
-from volcano_py.sandbox.apiserver.registry.request import Request
+from volcano_py.sandbox.apiserver.registry.request import Request, User
 from volcano_py.sandbox.apiserver.storage.store import ADDED, DELETED, Event
 from volcano_py.webhooks import paths, pods
+from volcano_py.webhooks.access import AccessQuery, UserInfo
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
-from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
+from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate, with_access
 
 SYSTEM_NAMESPACE = "volcano-system"
 QUEUES = "queues.scheduling.volcano.sh"
@@ -47,7 +49,12 @@ WEBHOOK_MANAGER = "webhook-manager"
 DASHBOARD = "dashboard"
 COMPONENTS: dict[str, tuple[str, ...]] = {
     "scheduler": ("--leader-elect=false", "--scheduler-name=volcano", "--scheduler-name=default-scheduler"),
-    "controller-manager": ("--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=4000"),
+    "controller-manager": (
+        "--leader-elect=false",
+        "--kube-api-qps=2000",
+        "--kube-api-burst=4000",
+        "--queue-commands=checked",  # the API server checks them
+    ),
     WEBHOOK_MANAGER: ("--register", "--listen-address=127.0.0.1"),
     DASHBOARD: ("--nice=10",),
 }
@@ -218,7 +225,12 @@ def deny(webhook: str, problems: Sequence[str]) -> None:
 def install_admission(api: Api) -> None:
     """Add Volcano's rules to the admission chain, and those for pods before it."""
     _install_for_pods(api)
-    around = AdmissionContext(queues=StoredQueues(api), namespaces=StoredNamespaces(api))
+
+    async def access(query: AccessQuery) -> bool:
+        user = User(query.user.name, query.user.groups, query.user.uid)
+        return allowed(api, Access(user, query.verb, query.group, "", query.resource, name=query.name))
+
+    around = AdmissionContext(queues=StoredQueues(api), namespaces=StoredNamespaces(api), access=access)
     for path in PATHS.values():
         if path.rt is not kinds.POD:
             chain = api.mutating if path.mutates else api.validating
@@ -233,8 +245,10 @@ def _admission(path: paths.Path, around: AdmissionContext) -> Admission:
             await _queue_has_state(around.queues, (attributes.obj or {}).get("spec") or {})
         old = attributes.old
         name = old["metadata"]["name"] if old is not None else ""
-        review = AdmissionRequest(attributes.operation, attributes.obj, old, name, attributes.request.namespace)
-        verdict = evaluate(path, review, around)
+        user = attributes.request.user
+        who = UserInfo(user.name, tuple(user.groups), user.uid, user.extra)
+        review = AdmissionRequest(attributes.operation, attributes.obj, old, name, attributes.request.namespace, who)
+        verdict = evaluate(path, review, await with_access(path, review, around))
         deny(f"{path.webhook}.volcano.sh", verdict.problems)
         if verdict.obj is not None:
             attributes.obj = verdict.obj

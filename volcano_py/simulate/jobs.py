@@ -14,7 +14,8 @@ from volcano_py.api.kinds import JOB
 from volcano_py.controllers.job.podgroup import build_podgroup
 from volcano_py.controllers.job.pods import build_pod, podgroup_name
 from volcano_py.simulate.manifests import Manifest
-from volcano_py.webhooks.jobs import mutate_job, validate_job_create
+from volcano_py.webhooks.job_defaults import defaulted_job
+from volcano_py.webhooks.jobs import validate_job_create
 from volcano_py.webhooks.lookup import QueueIndex
 
 MAX_PODS = 100_000
@@ -37,7 +38,7 @@ def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
         if not is_job(o):
             continue
         try:
-            mutated = mutate_job(o)
+            mutated = defaulted_job(o)
             job = from_manifest(batch.Job, mutated)
             if job.status.state.phase not in ("", batch.PENDING):
                 continue

@@ -18,10 +18,21 @@ PATH = f"object.metadata.?annotations[?'{names.HIERARCHY}'].orValue('')"
 WEIGHTS = f"object.metadata.?annotations[?'{names.HIERARCHY_WEIGHTS}'].orValue('')"
 _LIVING = "request.operation == 'DELETE'"
 
+
+def _same(*maps: str) -> str:
+    """An expression: maps of the spec are as before. CEL does not compare an object with an empty map."""
+    return " && ".join(f"object.spec.?{one}.orValue({{}}) == oldObject.spec.?{one}.orValue({{}})" for one in maps)
+
+
 QUEUES = [
     Rule(
         f"{_LIVING} || [{_GUARANTEE}, {_DESERVED}, {_CAPABILITY}].all(r, r.all(k, sign(quantity(string(r[k]))) >= 0))",
         "spec: quantities must be greater than or equal to 0",
+    ),
+    Rule(
+        "request.operation != 'CREATE' || object.metadata.name.size() <= 63",
+        f"metadata.name: the name is the label {names.QUEUE_NAME} of pods, a value of which must be no more than 63 "
+        "bytes; use a shorter name",
     ),
     Rule(
         f"{_LIVING} || {_GUARANTEE}.all(k, k in {_DESERVED} && "
@@ -61,7 +72,7 @@ QUEUES = [
     ),
     Rule(
         f"request.operation != 'UPDATE' || object.metadata.name != '{ROOT_QUEUE}' || "
-        "['capability', 'deserved', 'guarantee'].all(f, object.spec[?f] == oldObject.spec[?f])",
+        f"({_same('capability', 'deserved', 'guarantee.?resource')})",
         "root queue's resource attributes (capability, deserved, guarantee) cannot be modified",
     ),
 ]
@@ -92,9 +103,9 @@ PODGROUPS_BESIDE = [
 _ITSELF = f"request.operation == 'DELETE' || {_NAME} == object.metadata.name"
 _ABOVE = f"{_ITSELF} || {_NAME} == '{ROOT_QUEUE}' || {_NAME} != object.spec.?parent.orValue('{ROOT_QUEUE}')"
 _BELOW = f"{_ITSELF} || object.metadata.name == '{ROOT_QUEUE}' || {_PARENT} != object.metadata.name"
-_UNCHANGED = "request.operation == 'UPDATE' && " + " && ".join(
-    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-    for name, empty in (("parent", "''"), ("capability", "{}"), ("deserved", "{}"), ("guarantee", "{}"))
+_UNCHANGED = (
+    "request.operation == 'UPDATE' && object.spec.?parent.orValue('') == oldObject.spec.?parent.orValue('') && "
+    + _same("capability", "deserved", "guarantee.?resource")
 )
 
 
@@ -104,9 +115,12 @@ def _of(queue: str, text: str) -> str:
 
 
 def _within(inner: str, outer: str) -> str:
-    """An expression: every amount of `inner` is at most that of `outer`; a missing amount is zero."""
+    """An expression: every amount of `inner` is at most that of `outer`; a missing amount is zero.
+
+    An `outer` without any amount is not set, and limits nothing.
+    """
     more = f"quantity(string({inner}[k])).isGreaterThan(quantity(string({outer}[k])))"
-    return f"{inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
+    return f"{outer}.size() == 0 || {inner}.all(k, k in {outer} ? !{more} : sign(quantity(string({inner}[k]))) <= 0)"
 
 
 def _capability_within(inner: str, outer: str) -> str:

@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from volcano_py.api import names
-from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.api.scheduling import DEFAULT_QUEUE, ROOT_QUEUE
 from volcano_py.webhooks.cel_template_rules import same_containers, same_pods
+from volcano_py.webhooks.job_defaults import NEEDS_SVC
 from volcano_py.webhooks.job_plugins import known_plugins
 from volcano_py.webhooks.policies import ACTIONS, EVENTS
 
 _LABEL = "'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'"
 _QUALIFIED = "'^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$'"
 _SUBDOMAIN = "'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'"
+_EMPTY, _SCHEDULER = "''", f"'{names.SCHEDULER_NAME}'"
 _CREATE = "request.operation != 'CREATE'"
 _UPDATE = "request.operation != 'UPDATE'"
 
@@ -85,9 +87,15 @@ _PARTED = f"{_TASKS}.filter(t, has(t.partitionPolicy))"
 _TOTAL = "t.partitionPolicy.?totalPartitions.orValue(0)"
 _SIZE = "t.partitionPolicy.?partitionSize.orValue(0)"
 _LEAST = "t.partitionPolicy.?minPartitions.orValue(0)"
+_PLUGINS, _OLD_PLUGINS = "object.spec.?plugins.orValue({})", "oldObject.spec.?plugins.orValue({})"
 _VOLUMES = "object.spec.?volumes.orValue([])"
 _REQUESTS = "c.?resources.?requests.orValue({})"
-_TOPOLOGY = "!(has(n.highestTierAllowed) && n.?highestTierName.orValue('') != '')"
+
+
+def _one_tier(place: str) -> str:
+    """An expression: a topology, if there is one, names its tier once. Each place has a type of its own in CEL."""
+    return f"(!has({place}) || !has({place}.highestTierAllowed) || {place}.?highestTierName.orValue('') == '')"
+
 
 _DEPENDS = "t.?dependsOn.?name.orValue([])"
 _CONTAINERS = "t.template.spec.?containers.orValue([])"
@@ -110,6 +118,12 @@ _NEW_TASKS = [
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, (object.metadata.name + '-' + t.?name.orValue('')).size() <= 61)",
         "spec.tasks[].name: create pod with name JOB-TASK-INDEX validate failed: must be no more than 63 characters",
+    ),
+    Rule(
+        f"{_CREATE} || !{listed(('svc', *NEEDS_SVC))}.exists(p, p in {_PLUGINS}) || (object.metadata.name.matches("
+        f"'^[a-z]([-a-z0-9]*[a-z0-9])?$') && object.metadata.name.size() <= ('ray' in {_PLUGINS} ? 54 : 63))",
+        "metadata.name: the plugin svc creates a Service with this name, which is invalid; use at most 63 (ray: 54) "
+        "lower case letters, digits or '-', beginning with a letter",
     ),
     Rule(
         f"{_CREATE} || {_TASKS}.all(t, {_CONTAINERS}.size() > 0)",
@@ -136,22 +150,46 @@ _FIXED = (
     "job updates may not change fields other than minAvailable, tasks[*].replicas and priorityClassName; "
     "create a new Job"
 )
+
+
+def _defaulted(path: str, empty: str, default: str) -> str:
+    """An expression: the value at a path; a default for an absent or empty one."""
+    return f"({path}.orValue({empty}) == {empty} ? {default} : {path}.orValue({empty}))"
+
+
+_ADDED = " || ".join(
+    f"p == '{added}' && {listed(needing)}.exists(n, n in {_PLUGINS})"
+    for added, needing in (("svc", NEEDS_SVC), ("ssh", ("mpi",)))
+)
+"""The plugin `p` is a default that admission has added."""
+_SAME_PLUGINS = (
+    f"({_PLUGINS}.all(p, p in {_OLD_PLUGINS} ? {_PLUGINS}[p] == {_OLD_PLUGINS}[p] : "
+    f"{_PLUGINS}[p].size() == 0 && ({_ADDED})) && "
+    f"{_OLD_PLUGINS}.all(p, p in {_PLUGINS} || {_OLD_PLUGINS}[p].size() == 0 && ({_ADDED})))"
+)
 _SAME_JOB = " && ".join(
-    f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-    for name, empty in (
-        ("queue", "''"),
-        ("schedulerName", "''"),
-        ("runningEstimate", "''"),
-        ("maxRetry", "0"),
-        ("minSuccess", "-1"),
-        ("ttlSecondsAfterFinished", "-1"),
-        ("policies", "[]"),
-        ("plugins", "{}"),
-        ("networkTopology", "{}"),
-    )
+    [
+        f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
+        for name, empty in (
+            ("runningEstimate", "''"),
+            ("minSuccess", "-1"),
+            ("ttlSecondsAfterFinished", "-1"),
+            ("policies", "[]"),
+        )
+    ]
+    + ["object.spec.?networkTopology == oldObject.spec.?networkTopology"]
+    + [
+        f"{_defaulted(f'object.spec.?{name}', *values)} == {_defaulted(f'oldObject.spec.?{name}', *values)}"
+        for name, values in (("queue", ("''", f"'{DEFAULT_QUEUE}'")), ("maxRetry", ("0", "3")))
+    ]
+    + [
+        "(object.spec.?schedulerName.orValue('') == '' || object.spec.schedulerName == "
+        f"{_defaulted('oldObject.spec.?schedulerName', _EMPTY, _SCHEDULER)})",
+        _SAME_PLUGINS,
+    ]
 )
 _SAME_TASK = " && ".join(
-    ["t.?maxRetry.orValue(0) == o.?maxRetry.orValue(0)"]
+    [f"{_defaulted('t.?maxRetry', '0', '3')} == {_defaulted('o.?maxRetry', '0', '3')}"]
     + [f"t.?{name} == o.?{name}" for name in ("policies", "dependsOn", "partitionPolicy", "topologyPolicy")]
 )
 
@@ -205,8 +243,8 @@ JOBS = [
         "spec.tasks[].minAvailable: 'MinAvailable' is not equal to MinPartitions*PartitionSize",
     ),
     Rule(
-        f"([object.spec.?networkTopology.orValue({{}})] + {_PARTED}.map(t, t.partitionPolicy.?networkTopology"
-        f".orValue({{}}))).all(n, {_TOPOLOGY})",
+        f"{_one_tier('object.spec.networkTopology')} && "
+        f"{_PARTED}.all(t, {_one_tier('t.partitionPolicy.networkTopology')})",
         "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; keep one",
     ),
     Rule(
@@ -258,8 +296,8 @@ JOBS = [
 
 PODGROUPS = [
     Rule(
-        "([object.spec.?networkTopology.orValue({})] + object.spec.?subGroupPolicy.orValue([]).map(s, "
-        f"s.?networkTopology.orValue({{}}))).all(n, {_TOPOLOGY})",
+        f"{_one_tier('object.spec.networkTopology')} && "
+        f"object.spec.?subGroupPolicy.orValue([]).all(s, {_one_tier('s.networkTopology')})",
         "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously; keep one",
     ),
 ]

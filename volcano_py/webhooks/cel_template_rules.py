@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from volcano_py.webhooks.job_defaults import HOST_NETWORK_DNS
+
 TEXT, NUMBER, FALSE, LIST = "''", "0", "false", "[]"
 """The empty value of a field; an absent field is equal to it."""
 
 _POD = {
     **dict.fromkeys(("serviceAccountName", "serviceAccount", "restartPolicy", "schedulerName", "nodeName"), TEXT),
-    **dict.fromkeys(("priorityClassName", "runtimeClassName", "preemptionPolicy", "dnsPolicy"), TEXT),
+    **dict.fromkeys(("priorityClassName", "runtimeClassName", "preemptionPolicy"), TEXT),
     **dict.fromkeys(("hostname", "subdomain", "os.?name", "securityContext.?seccompProfile.?type"), TEXT),
     **dict.fromkeys(("hostNetwork", "hostPID", "hostIPC"), FALSE),
     **dict.fromkeys(("activeDeadlineSeconds",), NUMBER),
@@ -71,6 +73,7 @@ def same_pods(new: str, old: str) -> str:
     a, b = f"{new}.?spec", f"{old}.?spec"
     parts = [f"{a}.?{name}.orValue({empty}) == {b}.?{name}.orValue({empty})" for name, empty in _POD.items()]
     parts += [f"{_pointer(f'{a}.?{name}')} == {_pointer(f'{b}.?{name}')}" for name in _POD_POINTERS]
+    parts.append(f"{_dns_policy(a)} == {_dns_policy(b)}")
     for name, fields in _LISTS.items():
         parts += _same_items(f"{a}.?{name}.orValue([])", f"{b}.?{name}.orValue([])", fields)
     for path in ("?spec.?nodeSelector", "?metadata.?labels", "?metadata.?annotations"):
@@ -109,6 +112,12 @@ def _same_items(a: str, b: str, fields: Mapping[str, str]) -> Iterable[str]:
     return [
         f"{a}.map(i, i.?{f}.orValue({empty})) == {b}.map(i, i.?{f}.orValue({empty}))" for f, empty in fields.items()
     ]
+
+
+def _dns_policy(pod: str) -> str:
+    """An expression: the dnsPolicy of a pod; Volcano stores the default of pods in the host's network."""
+    is_default = f"{pod}.?dnsPolicy.orValue('') == '' && {pod}.?hostNetwork.orValue(false)"
+    return f"({is_default} ? '{HOST_NETWORK_DNS}' : {pod}.?dnsPolicy.orValue(''))"
 
 
 def _pointer(path: str) -> str:

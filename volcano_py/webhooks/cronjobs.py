@@ -17,6 +17,8 @@ from volcano_py.webhooks.lookup import Manifest
 MAX_NAME = 52
 """The name of a Job has eleven more characters: a dash and the start time in minutes."""
 
+LONGEST_SCHEDULE = 1024
+"""Far longer than a list of all minutes; the time to read a schedule grows faster than its length."""
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 _ZONES = "https://www.iana.org/time-zones"
 
@@ -49,6 +51,11 @@ def check_spec(spec: Mapping[str, Any]) -> Iterator[str]:
 def _check_schedule(schedule: str) -> Iterator[str]:
     if not schedule:
         yield "spec.schedule: schedule is required, but got empty; use five fields such as '*/5 * * * *', or @hourly"
+    elif len(schedule) > LONGEST_SCHEDULE:
+        yield (
+            f"spec.schedule: Invalid value: a schedule of {len(schedule)} characters: must be no more than "
+            f"{LONGEST_SCHEDULE}; use ranges and steps such as 0-59/5"
+        )
     elif "TZ" in schedule:
         yield (
             f"spec.schedule: Invalid value: {schedule!r}: schedule should not contain TZ or CRON_TZ, "
@@ -67,6 +74,9 @@ def _check_zone(zone: str) -> Iterator[str]:
         return
     if zone.lower() == "local":
         yield f"spec.timeZone: timeZone can't be {zone}, and must be defined in {_ZONES}"
+        return
+    if len(zone) > LONGEST_SCHEDULE:
+        yield f"spec.timeZone: Invalid value: a name of {len(zone)} characters; use one of {_ZONES}"
         return
     for part in zone.split("/"):
         if not _ZONE_PART.fullmatch(part) or part in (".", "..") or part.startswith("-"):

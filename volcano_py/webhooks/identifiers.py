@@ -7,6 +7,7 @@ import re
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
@@ -16,6 +17,15 @@ def dns_label(name: str) -> str:
         return "must be no more than 63 characters"
     if not _LABEL.fullmatch(name):
         return "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
+    return ""
+
+
+def service_name(name: str) -> str:
+    """RFC 1035 label, the name of a Service: a DNS label that begins with a letter."""
+    if len(name) > 63:
+        return "must be no more than 63 characters"
+    if not _SERVICE.fullmatch(name):
+        return "must consist of lower case letters, digits or '-', begin with a letter and end with a letter or digit"
     return ""
 
 

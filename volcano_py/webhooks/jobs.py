@@ -1,4 +1,4 @@
-"""Admission of Jobs: defaults and validation. Volcano: /jobs/mutate and /jobs/validate.
+"""Admission of Jobs: validation. Volcano: /jobs/validate. Defaults are in `job_defaults`.
 
 Functions over plain manifests, independent of HTTP. Validation returns all problems, one message each; an empty list
 means that the request is allowed.
@@ -14,47 +14,13 @@ from volcano_py.api import batch, names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_OPEN, ROOT_QUEUE
 from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.dependencies import order
+from volcano_py.webhooks.job_defaults import NEEDS_SVC, add_needed_plugins, default_task, name_tasks
 from volcano_py.webhooks.job_plugins import argument, known_plugins
 from volcano_py.webhooks.lookup import Manifest, Queues, about, state_of
 from volcano_py.webhooks.policies import check_policies
 from volcano_py.webhooks.tasks import check_new_size, check_tasks
 
-_NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 MUTABLE = "`minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable` and `priorityClassName`"
-
-
-def mutate_job(job: Manifest, scheduler_name: str = names.SCHEDULER_NAME) -> dict[str, Any]:
-    """The Job with its defaults set; the argument is not changed."""
-    mutated = copy.deepcopy(dict(job))
-    spec = mutated.setdefault("spec", {})
-    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    spec["schedulerName"] = spec.get("schedulerName") or scheduler_name
-    spec["maxRetry"] = spec.get("maxRetry") or batch.DEFAULT_MAX_RETRY
-    for index, task in enumerate(spec.get("tasks") or ()):
-        _default_task(task, index)
-    if not spec.get("minAvailable"):
-        spec["minAvailable"] = sum(task["minAvailable"] for task in spec.get("tasks") or ())
-    plugins = spec.get("plugins")
-    if plugins is not None:
-        if any(name in plugins for name in _NEEDS_SVC):
-            plugins.setdefault("svc", [])
-        if "mpi" in plugins:
-            plugins.setdefault("ssh", [])
-    return mutated
-
-
-def _default_task(task: dict[str, Any], index: int) -> None:
-    task["name"] = task.get("name") or f"{batch.DEFAULT_TASK_NAME}{index}"
-    pod = (task.get("template") or {}).get("spec") or {}
-    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
-    if task.get("minAvailable") is None:
-        partition = task.get("partitionPolicy") or {}
-        if partition.get("minPartitions", 0) > 0:
-            task["minAvailable"] = partition["minPartitions"] * partition.get("partitionSize", 0)
-        else:
-            task["minAvailable"] = task.get("replicas", 0)
-    task["maxRetry"] = task.get("maxRetry") or batch.DEFAULT_MAX_RETRY
 
 
 def validate_job_create(job: Manifest, queues: Queues, *, pod_level_resources: bool = True) -> list[str]:
@@ -79,9 +45,12 @@ def _problems_of_new(job: Manifest, queues: Queues, pod_level_resources: bool) -
     yield from _check_dependencies(tasks)
 
 
-def validate_job_update(old: Manifest, new: Manifest) -> list[str]:
-    """Problems of an updated Job: only its size and priority class may change."""
-    return about("job", new, _problems_of_change(old.get("spec") or {}, new.get("spec") or {}))
+def validate_job_update(old: Manifest, new: Manifest, scheduler_name: str = names.SCHEDULER_NAME) -> list[str]:
+    """Problems of an updated Job: only its size and priority class may change. Defaults are no change."""
+    before, spec = old.get("spec") or {}, new.get("spec") or {}
+    before = {**before, "schedulerName": before.get("schedulerName") or scheduler_name}
+    spec = {**spec, "schedulerName": spec.get("schedulerName") or before["schedulerName"]}
+    return about("job", new, _problems_of_change(before, spec))
 
 
 def _problems_of_change(before: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
@@ -146,6 +115,7 @@ def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[s
     name = (job.get("metadata") or {}).get("name", "")
     if problem := identifiers.qualified_name(name):
         yield f"metadata.name: Invalid value: {name!r}: create job with name {name} validate failed: {problem}"
+    yield from _check_service_names(name, spec, tasks)
     minimum, total = spec.get("minAvailable", 0), _total_replicas(tasks)
     if total < minimum:
         yield (
@@ -158,6 +128,27 @@ def _check_job(job: Manifest, spec: Mapping[str, Any], tasks: Sequence[Mapping[s
         if plugin not in known_plugins():
             valid = ", ".join(sorted(known_plugins()))
             yield f"spec.plugins: unable to find job plugin: {plugin}; valid plugins are {valid}"
+
+
+def _check_service_names(name: str, spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The plugin svc creates a Service with the Job's name, and pods with host names; ray another Service."""
+    plugins = spec.get("plugins") or {}
+    if "svc" not in plugins and not any(plugin in plugins for plugin in NEEDS_SVC):
+        return
+    service = f"{name}-head-svc" if "ray" in plugins else name
+    if problem := identifiers.service_name(service):
+        yield (
+            f"metadata.name: Invalid value: {name!r}: the plugin svc creates a Service {service!r}, whose name is "
+            f"invalid: it {problem}; use another name for the job, or remove the plugin"
+        )
+        return
+    for index, task in enumerate(tasks):
+        host = f"{name}-{task.get('name', '')}-{max(task.get('replicas', 0) - 1, 0)}"
+        if len(host) > 63:
+            yield (
+                f"spec.tasks[{index}].name: Invalid value: {task.get('name', '')!r}: the plugin svc gives pods the "
+                f"host name {host}, which must be no more than 63 characters; shorten the name of the job or the task"
+            )
 
 
 def _check_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -191,6 +182,8 @@ def _check_queue(name: str, queues: Queues) -> Iterator[str]:
         )
     elif name == ROOT_QUEUE:
         yield f"{at}: can not submit job to root queue; use one of its descendants"
+    elif problem := identifiers.label_value(name):
+        yield f"{at}: pods have the label volcano.sh/queue-name, which the name of this queue cannot be: it {problem}"
     elif children := queues.children(name):
         some = ", ".join(sorted(child["metadata"]["name"] for child in children)[:5])
         yield (
@@ -220,13 +213,18 @@ def _total_replicas(tasks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _fixed_part(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without the mutable fields; absent and empty values are equal."""
+    """The spec without the mutable fields; absent and empty values are equal, and equal to their defaults."""
     fixed: dict[str, Any] = copy.deepcopy(dict(spec))
+    fixed["queue"] = fixed.get("queue") or DEFAULT_QUEUE
+    fixed["maxRetry"] = fixed.get("maxRetry") or batch.DEFAULT_MAX_RETRY
+    name_tasks(fixed.get("tasks") or ())
+    add_needed_plugins(fixed.get("plugins"))
     fixed.pop("minAvailable", None)
     fixed.pop("priorityClassName", None)
     # a plugin without arguments differs from an absent plugin
     fixed["plugins"] = sorted([name, *(given or ())] for name, given in (fixed.get("plugins") or {}).items())
     for task in fixed.get("tasks") or ():
+        default_task(task)
         task.pop("replicas", None)
         task.pop("minAvailable", None)
     for volume in fixed.get("volumes") or ():

@@ -34,6 +34,7 @@ from volcano_py.kube.remedies import remedy
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
 from volcano_py.webhooks import certificate_secret, registration, server
+from volcano_py.webhooks.access import access_check
 from volcano_py.webhooks.configuration import AdmissionConfiguration
 from volcano_py.webhooks.lookup import Manifest, QueueIndex
 from volcano_py.webhooks.options import Options, warnings_about
@@ -63,6 +64,7 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         informers.append(Informer(client, NAMESPACE))
         namespaces = informers[1].store
     configuration = AdmissionConfiguration(options.admission_conf)
+    access = access_check(client)
 
     def context() -> AdmissionContext:
         return AdmissionContext(
@@ -74,6 +76,7 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
             protect_root_queue=options.enable_root_queue_protection,
             check_allocated_pods=options.enable_queue_allocated_pods_check,
             feature_gates=options.feature_gates,
+            access=access,
         )
 
     async def reread() -> None:

@@ -19,8 +19,9 @@ DEFAULT_PATHS = (
     "/hypernodes/validate",
     "/cronjobs/validate",
     "/jobflows/validate",
+    "/commands/mutate",
 )
-"""The paths that Volcano's chart enables, and /jobflows/validate. None of them handles pods."""
+"""The paths that Volcano's chart enables, /jobflows/validate and /commands/mutate. None of them handles pods."""
 
 
 @dataclass(frozen=True)

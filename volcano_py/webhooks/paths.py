@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from volcano_py.api import kinds, names
 from volcano_py.api.kinds import ResourceType
-from volcano_py.webhooks import jobs, podgroups, pods, queues
+from volcano_py.webhooks import commands, jobs, podgroups, pods, queues
+from volcano_py.webhooks.access import AccessCheck, AccessQuery, UserInfo
 from volcano_py.webhooks.cronjobs import validate_cronjob
 from volcano_py.webhooks.hypernodes import validate_hypernode
+from volcano_py.webhooks.job_defaults import mutate_job
 from volcano_py.webhooks.jobflows import validate_jobflow
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
 from volcano_py.webhooks.queues import MAX_DEPTH
@@ -41,6 +43,10 @@ class AdmissionContext:
     protect_root_queue: bool = True
     check_allocated_pods: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    access: AccessCheck | None = None
+    """None: no access can be checked, and none is granted."""
+    granted: bool = False
+    """The result of the access check of the request; see `with_access`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class AdmissionRequest:
     old: Manifest | None = None
     name: str = ""
     namespace: str = ""
+    user: UserInfo = field(default_factory=UserInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,10 @@ class Path:
     rt: ResourceType
     operations: tuple[str, ...]
     rule: Callable[[AdmissionRequest, AdmissionContext], Verdict]
+    access: Callable[[AdmissionRequest], AccessQuery | None] | None = None
+    """The access check that a request needs before the rule."""
+    every_namespace: bool = False
+    """The webhook applies in all namespaces, also in those that the others skip."""
 
     @property
     def mutates(self) -> bool:
@@ -78,14 +89,15 @@ class Path:
 
 
 def _job_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
-    return Verdict(obj=jobs.mutate_job(_object(request), context.scheduler_names[0]))
+    old = request.old if request.operation == UPDATE else None
+    return Verdict(obj=mutate_job(_object(request), context.scheduler_names[0], old))
 
 
 def _job_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
     if request.operation == CREATE:
         gate = context.feature_gates.get("PodLevelResources", True)
         return Verdict(jobs.validate_job_create(_object(request), context.queues, pod_level_resources=gate))
-    return Verdict(jobs.validate_job_update(request.old or {}, _object(request)))
+    return Verdict(jobs.validate_job_update(request.old or {}, _object(request), context.scheduler_names[0]))
 
 
 def _queue_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
@@ -128,6 +140,16 @@ def _pod_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdi
     return Verdict(pods.validate_pod(_object(request), context.scheduler_names))
 
 
+def _command_access(request: AdmissionRequest) -> AccessQuery | None:
+    return commands.query_of(_object(request), request.user)
+
+
+def _command_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    command = _object(request)
+    problems = commands.validate_command(command, context.granted, request.user.name)
+    return Verdict(problems, commands.mutate_command(command, context.granted))
+
+
 def _alone(rule: Callable[[Manifest], list[str]]) -> Callable[[AdmissionRequest, AdmissionContext], Verdict]:
     """A rule that reads only the new object."""
     return lambda request, context: Verdict(rule(_object(request)))
@@ -144,9 +166,9 @@ _BOTH = (CREATE, UPDATE)
 PATHS: dict[str, Path] = {
     path.path: path
     for path in (
-        Path("/jobs/mutate", "mutatejob", kinds.JOB, (CREATE,), _job_mutate),
+        Path("/jobs/mutate", "mutatejob", kinds.JOB, _BOTH, _job_mutate),
         Path("/jobs/validate", "validatejob", kinds.JOB, _BOTH, _job_validate),
-        Path("/queues/mutate", "mutatequeue", kinds.QUEUE, (CREATE,), _queue_mutate),
+        Path("/queues/mutate", "mutatequeue", kinds.QUEUE, _BOTH, _queue_mutate),
         Path("/queues/validate", "validatequeue", kinds.QUEUE, (*_BOTH, DELETE), _queue_validate),
         Path("/podgroups/mutate", "mutatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_mutate),
         Path("/podgroups/validate", "validatepodgroup", kinds.PODGROUP, (CREATE,), _podgroup_validate),
@@ -155,12 +177,28 @@ PATHS: dict[str, Path] = {
         Path("/hypernodes/validate", "validatehypernodes", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
         Path("/cronjobs/validate", "validatecronjob", kinds.CRONJOB, _BOTH, _alone(validate_cronjob)),
         Path("/jobflows/validate", "validatejob", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
+        Path("/commands/mutate", "mutatecommand", kinds.COMMAND, _BOTH, _command_mutate, _command_access, True),
     )
 }
 """All paths, in the order in which they are listed for users."""
 
+MOST_PROBLEMS = 50
+LONGEST_PROBLEM = 2000
+"""Characters of one problem."""
+
 _MISSHAPEN = (TypeError, AttributeError, KeyError, ValueError, IndexError, RecursionError)
 """Exceptions that rules raise for malformed objects; the API server validates the schema later."""
+
+
+async def with_access(path: Path, request: AdmissionRequest, context: AdmissionContext) -> AdmissionContext:
+    """The context with the result of the access check that the request needs. Raises KubeError."""
+    if path.access is None or context.access is None:
+        return context
+    try:
+        query = path.access(request)
+    except _MISSHAPEN:
+        return context  # the rule reports it
+    return context if query is None else replace(context, granted=await context.access(query))
 
 
 def evaluate(path: Path, request: AdmissionRequest, context: AdmissionContext) -> Verdict:
@@ -170,9 +208,27 @@ def evaluate(path: Path, request: AdmissionRequest, context: AdmissionContext) -
     try:
         if request.operation == UPDATE and ((request.obj or {}).get("metadata") or {}).get("deletionTimestamp"):
             return Verdict()
-        return path.rule(request, context)
+        verdict = path.rule(request, context)
     except _MISSHAPEN as error:
-        return Verdict([f"the object is malformed: {error}; compare it with `kubectl explain {path.rt.plural}`"])
+        return Verdict(
+            [shortened(f"the object is malformed: {error}; compare it with `kubectl explain {path.rt.plural}`")]
+        )
+    return Verdict(_few(verdict.problems), verdict.obj) if verdict.problems else verdict
+
+
+def _few(problems: Sequence[str]) -> Sequence[str]:
+    """Some problems of an object that has very many: a response must not be larger than its request."""
+    more = len(problems) - MOST_PROBLEMS
+    shown = [shortened(problem) for problem in problems[:MOST_PROBLEMS]]
+    return [*shown, f"and {more} more problems"] if more > 0 else shown
+
+
+def shortened(problem: str) -> str:
+    """A problem without the middle of a very long value."""
+    if len(problem) <= LONGEST_PROBLEM:
+        return problem
+    half = LONGEST_PROBLEM // 2
+    return f"{problem[:half]} [...] {problem[-half:]}"
 
 
 def check_operation(path: Path, operation: str) -> str:

@@ -107,44 +107,31 @@ def _add(path: str, value: str) -> str:
 
 
 MOST_TASKS = 64
-"""CEL cannot count from 0 to n: further tasks get no defaults."""
+"""CEL cannot count from 0 to n: further tasks get no names."""
 
 
-def _task_defaults() -> Iterator[tuple[str, str]]:
-    """A change for each field with a default; it applies to all tasks that lack the field."""
-    task = "object.spec.tasks[i]"
+def _task_names() -> tuple[str, str]:
+    """A change that names all tasks without a name. Other defaults of tasks are not stored (`job_defaults`)."""
     numbers = f"[{', '.join(map(str, range(MOST_TASKS)))}].filter(i, i < object.spec.?tasks.orValue([]).size())"
-    part = f"{task}.?partitionPolicy.?minPartitions.orValue(0)"
-    fields = (
-        ("name", f"{task}.?name.orValue('') == ''", "'default' + string(i)"),
-        (
-            "minAvailable",
-            f"!has({task}.minAvailable)",
-            f"{part} > 0 ? {part} * {task}.?partitionPolicy.?partitionSize.orValue(0) : {task}.?replicas.orValue(0)",
-        ),
-        ("maxRetry", f"{task}.?maxRetry.orValue(0) == 0", "3"),
-        (
-            "template/spec/dnsPolicy",
-            f"{task}.?template.?spec.?hostNetwork.orValue(false) && "
-            f"{task}.?template.?spec.?dnsPolicy.orValue('') == ''",
-            "'ClusterFirstWithHostNet'",
-        ),
-    )
-    for path, when, value in fields:
-        change = f"JSONPatch{{op: 'add', path: '/spec/tasks/' + string(i) + '/{path}', value: {value}}}"
-        yield f"{numbers}.exists(i, {when})", f"{numbers}.filter(i, {when}).map(i, {change})"
+    when = "object.spec.tasks[i].?name.orValue('') == ''"
+    change = "JSONPatch{op: 'add', path: '/spec/tasks/' + string(i) + '/name', value: 'default' + string(i)}"
+    return f"{numbers}.exists(i, {when})", f"{numbers}.filter(i, {when}).map(i, {change})"
 
 
 def _job_defaults(scheduler_name: str) -> list[tuple[str, str]]:
     tasks = "object.spec.?tasks.orValue([])"
-    least = "t.?minAvailable.orValue(t.?replicas.orValue(0))"
+    part = "t.?partitionPolicy.?minPartitions.orValue(0)"
+    least = (
+        f"has(t.minAvailable) ? t.minAvailable : {part} > 0 ? {part} * t.?partitionPolicy.?partitionSize.orValue(0) : "
+        "t.?replicas.orValue(0)"
+    )
     plugins = "object.spec.?plugins.orValue({})"
     needs_svc = "['tensorflow', 'mpi', 'pytorch', 'ray']"
     return [
         ("object.spec.?queue.orValue('') == ''", _add("/spec/queue", f"'{DEFAULT_QUEUE}'")),
         ("object.spec.?schedulerName.orValue('') == ''", _add("/spec/schedulerName", f"'{scheduler_name}'")),
         ("object.spec.?maxRetry.orValue(0) == 0", _add("/spec/maxRetry", "3")),
-        *_task_defaults(),  # before minAvailable, which is their sum
+        _task_names(),
         (
             f"object.spec.?minAvailable.orValue(0) == 0 && {tasks}.size() > 0",
             _add("/spec/minAvailable", f"{tasks}.map(t, {least}).sum()"),

@@ -7,12 +7,13 @@ Unlike Volcano, moving a queue below itself is denied.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import DEFAULT_QUEUE, QUEUE_CLOSED, QUEUE_OPEN, ROOT_QUEUE
+from volcano_py.webhooks import identifiers
 from volcano_py.webhooks.lookup import Manifest, Queues, about, parent_of, state_of
 from volcano_py.webhooks.resources import amounts, check_amounts
 
@@ -52,6 +53,8 @@ def validate_queue(
         for field in (*_RESOURCE_FIELDS, "parent")
     }
     problems = [*_check_resources(queue), *_check_state(queue), *_check_hierarchy(queue, queues)]
+    if old is None:
+        problems.extend(_check_name(name))
     if changed["parent"]:
         problems.extend(check_parent(queue, queues, max_depth))
     if name == ROOT_QUEUE:
@@ -96,6 +99,14 @@ def _texts(queue: Manifest, field: str) -> Mapping[str, Any]:
 
 def _allocated_pods(queue: Manifest) -> int:
     return int(amounts((queue.get("status") or {}).get("allocated")).get("pods", 0))
+
+
+def _check_name(name: str) -> Iterator[str]:
+    if problem := identifiers.label_value(name):
+        yield (
+            f"metadata.name: Invalid value: {name!r}: pods of the queue have its name in the label "
+            f"{names.QUEUE_NAME}, a value of which {problem}; create a queue with a shorter name"
+        )
 
 
 def _check_resources(queue: Manifest) -> Iterator[str]:
@@ -184,25 +195,24 @@ def _ancestors(queue: Manifest, queues: Queues) -> list[Manifest]:
 
 
 def check_against_parent(queue: Manifest, queues: Queues) -> Iterator[str]:
-    """Children of root are not compared with root's resources."""
+    """Children of root are not compared with root's resources; an ancestor without a field does not limit it."""
     name = queue["metadata"]["name"]
     ancestors = [ancestor for ancestor in _ancestors(queue, queues) if ancestor["metadata"]["name"] != name]
     if not ancestors:
         return
+    limits = [_resources(ancestor, "capability") for ancestor in ancestors]
     for resource, amount in _resources(queue, "capability").items():
-        limits = (_resources(ancestor, "capability").get(resource, Fraction(0)) for ancestor in ancestors)
-        limit = next((limit for limit in limits if limit > 0), None)
+        limit = next((one[resource] for one in limits if one.get(resource, 0) > 0), None)
         if limit is not None and amount > limit:
             yield (
                 f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
                 f"exceeds its ancestor's capability={float(limit):g}"
             )
-    parent = ancestors[0]
-    parent_name = parent["metadata"]["name"]
-    siblings = [child for child in queues.children(parent_name) if child["metadata"]["name"] != name]
     for field in ("guarantee", "deserved"):
-        if problem := _check_sum(field, [*siblings, queue], parent):
-            yield f"parent queue {parent_name} validation failed: {problem}"
+        limiting = next((ancestor for ancestor in ancestors if _texts(ancestor, field)), None)
+        if limiting is not None and (problem := _check_sum(field, limiting, queues, queue)):
+            which = "parent queue" if limiting is ancestors[0] else "queue"
+            yield f"{which} {limiting['metadata']['name']} validation failed: {problem}"
 
 
 def check_against_children(queue: Manifest, children: list[Manifest], queues: Queues) -> Iterator[str]:
@@ -210,37 +220,39 @@ def check_against_children(queue: Manifest, children: list[Manifest], queues: Qu
     name = queue["metadata"]["name"]
     if not children:
         return
-    for resource, amount in _resources(queue, "capability").items():
-        highest = max(_subtree_capability(child, resource, queues, {name}) for child in children)
+    own = _resources(queue, "capability")
+    needed = _highest(children, queues, frozenset((name,))) if own else {}
+    for resource, amount in own.items():
+        highest = needed.get(resource, Fraction(0))
         if amount < highest:
             yield (
                 f"queue {name} capability[{resource}]={_texts(queue, 'capability')[resource]} "
                 f"is smaller than its descendants' max capability={float(highest):g}"
             )
     for field in ("guarantee", "deserved"):
-        if problem := _check_sum(field, children, queue):
+        if _texts(queue, field) and (problem := _check_sum(field, queue, queues, queue)):
             yield f"queue {name} validation failed: {problem}"
 
 
-def _subtree_capability(queue: Manifest, resource: str, queues: Queues, seen: set[str]) -> Fraction:
-    """The queue's own capability of a resource; if it has none, the highest of its descendants."""
-    own = _resources(queue, "capability").get(resource, Fraction(0))
-    name = queue["metadata"]["name"]
-    if own > 0 or name in seen:
-        return own
-    seen = seen | {name}
-    return max(
-        (_subtree_capability(child, resource, queues, seen) for child in queues.children(name)),
-        default=Fraction(0),
-    )
-
-
-def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
-    """The sum of the children's field is within the parent's; a resource that the parent lacks counts as zero."""
-    total: dict[str, Fraction] = {}
+def _highest(children: Iterable[Manifest], queues: Queues, seen: frozenset[str]) -> dict[str, Fraction]:
+    """The highest capability of some queues, by resource; one without a resource counts as its own children."""
+    highest: dict[str, Fraction] = {}
     for child in children:
-        for resource, amount in _resources(child, field).items():
-            total[resource] = total.get(resource, Fraction(0)) + amount
+        name = child["metadata"]["name"]
+        own = _resources(child, "capability")
+        below = {} if name in seen else _highest(queues.children(name), queues, seen | {name})
+        for resource in {*own, *below}:
+            amount = own.get(resource, Fraction(0))
+            if amount <= 0:
+                amount = below.get(resource, Fraction(0))
+            highest[resource] = max(highest.get(resource, amount), amount)
+    return highest
+
+
+def _check_sum(field: str, parent: Manifest, queues: Queues, changed: Manifest) -> str:
+    """The sum of the children's field is within the parent's; a resource that the parent lacks counts as zero."""
+    name = parent["metadata"]["name"]
+    total = _sum(field, _children(name, queues, changed), queues, changed, frozenset((name,)))
     limit = _resources(parent, field)
     over = [
         f"{resource} {float(amount):g} > {float(limit.get(resource, 0)):g}"
@@ -248,3 +260,26 @@ def _check_sum(field: str, children: list[Manifest], parent: Manifest) -> str:
         if amount > limit.get(resource, 0)
     ]
     return f"sum of children's {field} exceeds parent's {field} limit ({', '.join(over)})" if over else ""
+
+
+def _sum(
+    field: str, children: Iterable[Manifest], queues: Queues, changed: Manifest, seen: frozenset[str]
+) -> dict[str, Fraction]:
+    """The sum over queues; one without the field limits nothing and counts as the sum of its own children."""
+    total: dict[str, Fraction] = {}
+    for child in children:
+        name = child["metadata"]["name"]
+        if name in seen:
+            continue
+        own = _resources(child, field) if _texts(child, field) else None
+        if own is None:
+            own = _sum(field, _children(name, queues, changed), queues, changed, seen | {name})
+        for resource, amount in own.items():
+            total[resource] = total.get(resource, Fraction(0)) + amount
+    return total
+
+
+def _children(name: str, queues: Queues, changed: Manifest) -> list[Manifest]:
+    """The children of a queue, with the queue of the request as it will be."""
+    kept = [child for child in queues.children(name) if child["metadata"]["name"] != changed["metadata"]["name"]]
+    return [*kept, changed] if parent_of(changed) == name else kept

@@ -85,6 +85,8 @@ def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": TIMEOUT_SECONDS,
     }
+    if path.every_namespace:
+        del webhook["namespaceSelector"]
     if path.mutates:
         webhook["reinvocationPolicy"] = "Never"
     return {

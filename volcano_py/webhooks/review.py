@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from volcano_py.webhooks.paths import AdmissionContext, AdmissionRequest, Path, Verdict, evaluate
+from volcano_py.webhooks.access import user_of
+from volcano_py.webhooks.paths import AdmissionContext, AdmissionRequest, Path, Verdict, evaluate, with_access
 
 API_VERSION = "admission.k8s.io/v1"
 
@@ -26,6 +27,15 @@ def answer(path: Path, body: bytes, context: AdmissionContext) -> bytes:
     except ValueError as error:
         return _response(uid, Verdict([str(error)]), None)
     return _response(uid, evaluate(path, request, context), request.obj)
+
+
+async def answer_with_access(path: Path, body: bytes, context: AdmissionContext) -> bytes:
+    """The response body, after the access check that the request needs. Raises KubeError."""
+    try:
+        request = _parsed(_request(body))
+    except ValueError:
+        return answer(path, body, context)  # it reports the problem
+    return answer(path, body, await with_access(path, request, context))
 
 
 def _request(body: bytes) -> dict[str, Any]:
@@ -62,6 +72,7 @@ def _parsed(request: Mapping[str, Any]) -> AdmissionRequest:
         old=request.get("oldObject"),
         name=request.get("name") or "",
         namespace=request.get("namespace") or "",
+        user=user_of(request),
     )
 
 

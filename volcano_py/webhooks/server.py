@@ -17,7 +17,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, Path
-from volcano_py.webhooks.review import answer
+from volcano_py.webhooks.review import answer, answer_with_access
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,8 @@ def _handler(
         except web.HTTPRequestEntityTooLarge as error:
             return respond(413, text=f"the request is larger than {error.text or 'allowed'}; reduce the object's size")
         try:
+            if path.access is not None:
+                return respond(200, body=await asyncio.wait_for(answer_with_access(path, body, context()), longest))
             if len(body) <= AT_ONCE:
                 return respond(200, body=answer(path, body, context()))
             loop = asyncio.get_running_loop()

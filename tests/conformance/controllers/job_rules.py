@@ -17,6 +17,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.api.names import TASK_SPEC
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.job import plugins
+from volcano_py.controllers.job.dependencies import is_ready
 from volcano_py.controllers.job.kill import end_pods
 from volcano_py.controllers.job.observed import (
     Observed,
@@ -28,7 +29,6 @@ from volcano_py.controllers.job.observed import (
 )
 from volcano_py.controllers.job.podgroup import keep_podgroup
 from volcano_py.controllers.job.pods import build_pod, podgroup_name
-from volcano_py.controllers.job.sync import is_ready
 from volcano_py.controllers.job.volumes import keep_claims
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.model.task import _index

@@ -49,9 +49,9 @@ class HyperNodeController:
         self._nodes: Mirror[Node] = cluster.mirror(NODE)
         self._configmap: Mirror[ConfigMap] = cluster.mirror_one(CONFIGMAP, *self._place)
         self._hypernodes.informer.on(
-            add=lambda one: self.queue.add(_STATUS + one.metadata.name),
+            add=self._hypernode_added,
             update=lambda old, new: self.queue.add(_STATUS + new.metadata.name),
-            delete=lambda one: self._rediscover(),
+            delete=lambda one: self._hypernode_deleted(),
         )
         self._nodes.informer.on(
             add=lambda node: self._node_changed({}, node.metadata.labels or {}),
@@ -64,12 +64,20 @@ class HyperNodeController:
             delete=lambda one: self.queue.add(CONFIG_KEY),
         )
 
+    def _hypernode_added(self, hypernode: HyperNode) -> None:
+        self.queue.add(_STATUS + hypernode.metadata.name)
+        self.queue.add_after(RECOUNT_KEY, RECOUNT_SECONDS)  # others may have it as a member
+
+    def _hypernode_deleted(self) -> None:
+        self._rediscover()
+        self.queue.add_after(RECOUNT_KEY, RECOUNT_SECONDS)
+
     async def process(self, key: str) -> None:
         if key == CONFIG_KEY:
             self._configure()
         elif key == RECOUNT_KEY:
             for one in self._hypernodes.all():
-                if count.follows_nodes(one):
+                if count.follows_nodes(one) or self._unknown(one) != count.reported_unknown(one):
                     self.queue.add(_STATUS + one.metadata.name)
         elif key.startswith(_SOURCE):
             await self._discover(self._sources.get(key.removeprefix(_SOURCE)))
@@ -85,10 +93,14 @@ class HyperNodeController:
             return
         try:
             now = format_time(time.time())
-            instructions = count.reconcile(hypernode, self._labels(), problems_of_hypernode(hypernode), now)
+            problems, unknown = problems_of_hypernode(hypernode), self._unknown(hypernode)
+            instructions = count.reconcile(hypernode, self._labels(), problems, now, unknown)
             await self._cluster.executor.carry_out(instructions, hypernode)
         except Conflict:
             self.queue.add_after(_STATUS + name, REDISCOVER_SECONDS)
+
+    def _unknown(self, hypernode: HyperNode) -> str:
+        return count.unknown_members(hypernode, self._nodes, self._hypernodes)
 
     def _labels(self) -> dict[str, dict[str, str]]:
         return {node.metadata.name: node.metadata.labels or {} for node in self._nodes.all()}

@@ -6,7 +6,7 @@ An exact name counts even if the node does not exist, whatever the member's type
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,10 @@ Labels = Mapping[str, str]
 VALID = "Valid"
 INVALID = "InvalidHyperNode"
 """Type and reason of the condition of a HyperNode that admission would deny."""
+MEMBERS_EXIST = "MembersExist"
+UNKNOWN_MEMBERS = "UnknownMembers"
+"""Type and reason of the condition of a HyperNode with exact names of nodes or HyperNodes that do not exist."""
+SHOWN_MEMBERS = 10
 LONGEST_MESSAGE = 32768
 """Maximum characters of a condition's message, as in the CRD."""
 _QUIET = re2.Options()
@@ -44,34 +48,51 @@ def node_names(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> set[str]:
     return found
 
 
-def reconcile(
-    hypernode: HyperNode, nodes: Mapping[str, Labels], problems: Sequence[str] = (), now: str = ""
-) -> list[Instruction]:
-    """Write count and condition if they differ.
+def unknown_members(hypernode: HyperNode, nodes: Container[str], hypernodes: Container[str]) -> str:
+    """A sentence about exact names that do not exist; empty without such names. A job does not use them."""
+    missing = []
+    for member in hypernode.spec.members or ():
+        exact = member.selector.exact_match
+        known = hypernodes if member.type == HYPERNODE.kind else nodes
+        if exact is not None and exact.name not in known:
+            missing.append(f"{member.type} {exact.name}")
+    if not missing:
+        return ""
+    more = f" and {len(missing) - SHOWN_MEMBERS} more" if len(missing) > SHOWN_MEMBERS else ""
+    listed = ", ".join(missing[:SHOWN_MEMBERS])
+    return f"members do not exist: {listed}{more}; no job is placed there until they do, or correct the names"
 
-    `problems`: why admission would deny the HyperNode; `now` is RFC 3339.
+
+def reported_unknown(hypernode: HyperNode) -> str:
+    """The sentence in the condition; empty without one."""
+    return next((one.message for one in hypernode.status.conditions or () if one.type == MEMBERS_EXIST), "")
+
+
+def reconcile(
+    hypernode: HyperNode, nodes: Mapping[str, Labels], problems: Sequence[str] = (), now: str = "", unknown: str = ""
+) -> list[Instruction]:
+    """Write count and conditions if they differ.
+
+    `problems`: why admission would deny the HyperNode; `now` is RFC 3339; `unknown`: see `unknown_members`.
     """
-    count, conditions = len(node_names(hypernode, nodes)), _conditions(hypernode, problems, now)
+    count, conditions = len(node_names(hypernode, nodes)), _conditions(hypernode, problems, now, unknown)
     if (count, conditions) == (hypernode.status.node_count, hypernode.status.conditions or []):
         return []
     status = msgspec.structs.replace(hypernode.status, node_count=count, conditions=conditions or None)
     return [status_write(HYPERNODE, hypernode, status)]
 
 
-def _conditions(hypernode: HyperNode, problems: Sequence[str], now: str) -> list[Condition]:
-    """The conditions, with `Valid` while there are problems; conditions of other writers are kept."""
-    others: list[Condition] = []
-    old: Condition | None = None
-    for one in hypernode.status.conditions or ():
-        if one.type == VALID:
-            old = one
-        else:
-            others.append(one)
-    if not problems:
-        return others
-    since = old.last_transition_time if old is not None else now
-    message = "; ".join(problems)[:LONGEST_MESSAGE]
-    return [*others, Condition(VALID, "False", INVALID, message, since)]
+def _conditions(hypernode: HyperNode, problems: Sequence[str], now: str, unknown: str) -> list[Condition]:
+    """The conditions, each of ours while it has something to report; conditions of other writers are kept."""
+    stated = {VALID: (INVALID, "; ".join(problems)), MEMBERS_EXIST: (UNKNOWN_MEMBERS, unknown)}
+    before = {one.type: one for one in hypernode.status.conditions or ()}
+    made = []
+    for type_, (reason, message) in stated.items():
+        if message:
+            old = before.get(type_)
+            since = old.last_transition_time if old is not None else now
+            made.append(Condition(type_, "False", reason, message[:LONGEST_MESSAGE], since))
+    return [*(one for one in before.values() if one.type not in stated), *made]
 
 
 def _selected(member: Member, nodes: Mapping[str, Labels]) -> set[str]:

@@ -17,7 +17,7 @@ from volcano_py.api.core import Pod, PriorityClass
 from volcano_py.api.duration import format_duration
 from volcano_py.api.kinds import JOB, PERSISTENTVOLUMECLAIM, POD, PODGROUP, PRIORITYCLASS, QUEUE
 from volcano_py.api.meta import parse_time
-from volcano_py.api.scheduling import PodGroup, Queue
+from volcano_py.api.scheduling import FAILED_CREATE, PodGroup, Queue
 from volcano_py.api.storage import PersistentVolumeClaim
 from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_job
@@ -28,7 +28,8 @@ from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.counters import Held, only_counters
 from volcano_py.controllers.job.delayed import DelayedActions
-from volcano_py.controllers.job.observed import Observed, Unready
+from volcano_py.controllers.job.failed_create import set_condition
+from volcano_py.controllers.job.observed import Observed, Unready, with_task_defaults
 from volcano_py.controllers.job.podgroup import controls
 from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
@@ -36,7 +37,7 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.runner import Cluster, pods_of_task
-from volcano_py.kube.errors import ApiError, Conflict, Forbidden, KubeError
+from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -51,9 +52,9 @@ CONFLICT_SECONDS = 0.02
 """Delay after a write to an outdated version of the Job, until the informer delivers the new one."""
 
 
-def is_quota(error: Exception) -> bool:
-    """Whether a ResourceQuota denied an object: it may have capacity later."""
-    return isinstance(error, Forbidden) and "exceeded quota" in str(error)
+def is_failed_create(error: Exception) -> bool:
+    """Whether the API server rejected a pod: for a missing PriorityClass, a quota, a webhook, an invalid template."""
+    return isinstance(error, ApiError) and error.blame == FAILED_CREATE
 
 
 class JobController:
@@ -94,6 +95,7 @@ class JobController:
         self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
         self._queues.informer.on(add=lambda queue: self._try_again(), update=self._queue_updated)
         self._claims.informer.on(add=lambda claim: self._try_again())
+        self._priorities.informer.on(add=lambda priority: self._try_again())
         self._podgroups.informer.on(
             add=self._podgroup_added, update=self._podgroup_updated, delete=self._podgroup_deleted
         )
@@ -120,7 +122,7 @@ class JobController:
                 job, request, decision = found
                 action = decision.action
                 await self._do(job, request, decision)
-                if not decision.counts and decision.action in RESTARTS:
+                if request.evicted and decision.action in RESTARTS:
                     self._evictions.restarted(key, self._clock())
                 self._delayed.on_done(key, request, decision)
                 action = bus.SYNC_JOB
@@ -200,12 +202,13 @@ class JobController:
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
         if isinstance(error, Unready):
             self._record(job, error.reason, str(error), "Warning")
+        await self._note_on_podgroup(job, error)
         await self._note(job, error)
-        # A missing queue or claim, or an exhausted quota, does not count against the Job either.
+        # A missing queue or claim, or pods that cannot be created, do not count against the Job either.
         if isinstance(error, Unready):
             ours = not error.from_outside
         else:
-            ours = not from_outside(error) and not is_quota(error)
+            ours = not from_outside(error) and not is_failed_create(error)
         if ours and 0 <= self._max_requeue <= self.queue.retries(key):
             self._record(job, "ExecuteAction", f"Job failed on action {action} for retry limit reached", "Warning")
             self._pending[key] = {}
@@ -225,7 +228,7 @@ class JobController:
         if isinstance(error, Unready):
             reason, message = error.reason, str(error)
         elif isinstance(error, ApiError):
-            reason, message = "FailedCreate" if is_quota(error) else "SyncError", str(error)
+            reason, message = error.blame or "SyncError", str(error)
         else:
             return
         self._stuck.add(job.key)
@@ -236,6 +239,13 @@ class JobController:
         )
         with contextlib.suppress(KubeError):
             await self._executor.carry_out([status_write(JOB, job, status)], job)
+
+    async def _note_on_podgroup(self, job: Job, error: Exception) -> None:
+        """Report pods that cannot be created to the scheduler."""
+        podgroup = self._observe(job).podgroup
+        if podgroup is not None and is_failed_create(error):
+            with contextlib.suppress(KubeError):
+                await self._executor.carry_out(set_condition(podgroup, str(error), self._clock()), job)
 
     def _try_again(self) -> None:
         """An object was added that Jobs may have waited for."""
@@ -257,7 +267,7 @@ class JobController:
         ours = podgroup is None or controls(job, podgroup)
         claims = {claim_name(job, index) for index in range(len(job.spec.volumes or ()))}
         return Observed(
-            job=job,
+            job=with_task_defaults(job),
             pods=self._pods.by_index(job.metadata.uid),
             podgroup=podgroup if ours else None,
             foreign_podgroup="" if podgroup is None or ours else podgroup.metadata.name,

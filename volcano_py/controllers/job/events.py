@@ -98,10 +98,14 @@ def was_evicted(pod: Pod) -> bool:
     return any(c.type == "DisruptionTarget" and c.status == "True" for c in pod.status.conditions or ())
 
 
+_UNKNOWN = Request(bus.JOB_UNKNOWN, evicted=True)
+"""Members of a running gang are pending again: they were evicted, or their node was lost."""
+
+
 def podgroup_added(podgroup: PodGroup) -> Request | None:
     """A request for a PodGroup that is already Unknown or admitted when it is added, as after a broken watch."""
     if podgroup.status.phase == UNKNOWN:
-        return Request(bus.JOB_UNKNOWN)
+        return _UNKNOWN
     return None if podgroup.status.phase in ("", PENDING) else Request(bus.OUT_OF_SYNC)
 
 
@@ -109,7 +113,7 @@ def podgroup_updated(old: PodGroup, new: PodGroup) -> Request | None:
     """None if the phase is unchanged."""
     if old.status.phase == new.status.phase:
         return None
-    return Request(bus.JOB_UNKNOWN if new.status.phase == UNKNOWN else "")
+    return _UNKNOWN if new.status.phase == UNKNOWN else Request("")
 
 
 def podgroup_job(podgroup: PodGroup) -> str:

@@ -68,12 +68,11 @@ def kill(
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
         return []
-    if target is None:
-        if counts and job.status.retry_count >= job.spec.max_retry - 1:
-            retain = retain | SOFT  # the last attempt: keep finished pods for their logs
-        victims = [pod for pod in seen.pods if pod.status.phase not in retain]
-    else:
-        victims = [pod for pod in seen.pods if _is_target(pod, target)]
+    if counts and job.status.retry_count >= job.spec.max_retry - 1:
+        retain = retain | SOFT  # the last attempt, of a job or a part of it: keep finished pods for their logs
+    victims = [pod for pod in seen.pods if pod.status.phase not in retain]
+    if target is not None:
+        victims = [pod for pod in victims if _is_target(pod, target)]
     ended = {pod.metadata.uid for pod in victims}
 
     status = fresh_status(job)

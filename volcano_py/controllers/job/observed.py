@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct, field
 
 from volcano_py.api import names
@@ -47,6 +48,24 @@ class Observed(Struct):
     """The Job's PersistentVolumeClaims that exist."""
     now: float = 0.0
     """Seconds since the epoch."""
+
+
+def with_task_defaults(job: Job) -> Job:
+    """The Job with `minAvailable` in all tasks: admission does not store this default."""
+    tasks = job.spec.tasks or []
+    if all(task.min_available is not None for task in tasks):
+        return job
+    filled = [msgspec.structs.replace(task, min_available=_minimum_of(task)) for task in tasks]
+    return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=filled))
+
+
+def _minimum_of(task: Task) -> int:
+    if task.min_available is not None:
+        return task.min_available
+    policy = task.partition_policy
+    if policy is not None and policy.min_partitions > 0:
+        return policy.min_partitions * policy.partition_size
+    return task.replicas
 
 
 def task_of(pod: Pod) -> str:

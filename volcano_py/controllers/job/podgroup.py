@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import msgspec
@@ -15,21 +14,21 @@ from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.scheduling import NetworkTopology, PodGroup, PodGroupSpec, SubGroupPolicy
 from volcano_py.controllers import quota
-from volcano_py.controllers.instructions import Create, Instruction, Patch
+from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch
+from volcano_py.controllers.job.dependencies import waiting_tasks
 from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
-log = logging.getLogger(__name__)
 BLAME = "PodGroupError"
 
 
 def keep_podgroup(seen: Observed) -> list[Instruction]:
     """Create the PodGroup, or update it to match the Job.
 
-    Queue, topology, labels and annotations are only set on creation. Only fields that differ are patched, because the
-    scheduler writes the status of the same object. Raises Unready for invalid quantities in requests, and
-    if a PodGroup with the name exists that the Job does not control.
+    Tasks that wait for others do not count yet. Queue, topology, labels and annotations are only set on creation. Only
+    fields that differ are patched, because the scheduler writes the status of the same object. Raises Unready for
+    invalid quantities in requests, and if a PodGroup with the name exists that the Job does not control.
     """
     job = seen.job
     try:
@@ -43,13 +42,50 @@ def _kept(seen: Observed, job: Job) -> list[Instruction]:
     if seen.foreign_podgroup:
         why = f"PodGroup {seen.foreign_podgroup} exists and this Job does not control it: delete the PodGroup"
         raise Unready(BLAME, why, from_outside=True)
+    if waiting := waiting_tasks(job, seen.pods):
+        job = without_tasks(job, waiting)
+    missing = _missing_classes(job, seen.priorities)
     if seen.podgroup is None:
-        return [Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
+        return [*missing, Create(PODGROUP, build_podgroup(job, seen.priorities), BLAME)]
     changes = _changes(job, seen.podgroup, seen.priorities)
     if not changes:
-        return []
+        return missing
     metadata = seen.podgroup.metadata
-    return [Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, uid=metadata.uid, blame=BLAME)]
+    patch = Patch(PODGROUP, metadata.namespace, metadata.name, {"spec": changes}, uid=metadata.uid, blame=BLAME)
+    return [*missing, patch]
+
+
+def _missing_classes(job: Job, priorities: Mapping[str, int]) -> list[Instruction]:
+    """One Event about PriorityClasses that do not exist; no pod can be created before they do."""
+    used = [job.spec.priority_class_name, *(_pod_spec(task).get("priorityClassName") for task in job.spec.tasks or ())]
+    missing = sorted({name for name in used if name and name not in priorities})
+    if not missing:
+        return []
+    listed = ", ".join(missing)
+    message = f"PriorityClass {listed} does not exist: create it, or create the job with another priorityClassName"
+    return [Emit("Warning", "MissingPriorityClass", message, once=True)]
+
+
+def without_tasks(job: Job, names_: Set[str]) -> Job:
+    """The Job with a minimum of 0 for these tasks: what its gang needs before they may start."""
+    tasks = job.spec.tasks or []
+    least = job.spec.min_available
+    if least >= total_minimum(job.spec):
+        least -= sum(_own_minimum(task) for task in tasks if task.name in names_)
+    least = min(least, sum(task.replicas for task in tasks if task.name not in names_))
+    kept = [_without_minimum(task) if task.name in names_ else task for task in tasks]
+    return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=kept, min_available=least))
+
+
+def _without_minimum(task: Task) -> Task:
+    policy = task.partition_policy
+    if policy is not None:
+        policy = msgspec.structs.replace(policy, min_partitions=0)
+    return msgspec.structs.replace(task, min_available=0, replicas=0, partition_policy=policy)
+
+
+def _own_minimum(task: Task) -> int:
+    return task.replicas if task.min_available is None else task.min_available
 
 
 def controls(job: Job, podgroup: PodGroup) -> bool:
@@ -152,8 +188,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     if left >= total_minimum(job.spec):
         # The gang contains every task's own minimum; the remainder is filled by priority.
         for index, task in enumerate(tasks):
-            own = task.replicas if task.min_available is None else task.min_available
-            taken[index] = max(0, min(own, left))
+            taken[index] = max(0, min(_own_minimum(task), left))
             left -= taken[index]
     for index, task in enumerate(tasks):
         more = max(0, min(task.replicas - taken[index], left))
@@ -166,10 +201,7 @@ def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
     """Tasks with high priority first, otherwise in the order of the Job."""
 
     def priority(task: Task) -> int:
-        name = _pod_spec(task).get("priorityClassName") or ""
-        if name and name not in priorities:
-            log.warning("task %s: PriorityClass %r not found; its priority counts as 0", task.name, name)
-        return -priorities.get(name, 0)
+        return -priorities.get(_pod_spec(task).get("priorityClassName") or "", 0)
 
     return sorted(tasks, key=priority)
 

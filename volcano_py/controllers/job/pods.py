@@ -10,6 +10,7 @@ from volcano_py.api import names
 from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, Task
 from volcano_py.api.kinds import JOB
 from volcano_py.controllers.job.observed import pod_name
+from volcano_py.webhooks.job_defaults import HOST_NETWORK_DNS
 
 LONGEST_LABEL = 63
 
@@ -56,6 +57,8 @@ def build_pod(job: Job, task: Task, index: int, *, forwarding: bool = False) -> 
         spec["schedulerName"] = job.spec.scheduler_name
     if not spec.get("priorityClassName") and job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
+    if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = HOST_NETWORK_DNS
     _mount_volumes(job, spec)
     return {
         "apiVersion": "v1",

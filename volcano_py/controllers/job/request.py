@@ -36,7 +36,7 @@ class Request(Struct, frozen=True):
     partition: str = ""
     exit_code: int | None = None
     evicted: bool = False
-    """The pod was evicted; it did not fail."""
+    """A pod was evicted or lost; it did not fail."""
 
 
 class Decision(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Decision(Struct, frozen=True):
     action: str
     delay: float = 0.0
     counts: bool = True
-    """Whether a restart counts against `maxRetry`. Restarts after evictions do not."""
+    """Whether a restart counts against `maxRetry`. Only failures do: not evictions, and not what a user requests."""
 
     @property
     def level(self) -> str:
@@ -56,7 +56,7 @@ class Decision(Struct, frozen=True):
 def decide(job: Job, request: Request) -> Decision:
     """The action for a request; the first matching policy applies, policies of the task first."""
     if request.action:
-        return Decision(request.action, counts=not request.evicted)
+        return Decision(request.action, counts=not request.evicted and request.event != bus.COMMAND_ISSUED)
     if request.event in INTERNAL_EVENTS:
         return Decision(bus.SYNC_JOB)
     if request.job_uid and request.job_uid != job.metadata.uid:

@@ -139,7 +139,8 @@ _STOP = {
     bus.TERMINATE_JOB: Transition(Operation.KILL, _move(batch.TERMINATING), SOFT),
 }
 _RESTART_AGAIN = Transition(Operation.KILL_TARGET, _restarted)
-_RESUME = {bus.RESUME_JOB: Transition(Operation.KILL, _restart, SOFT)}
+_RESUME = {bus.RESUME_JOB: Transition(Operation.KILL, _move(batch.RESTARTING), SOFT)}
+"""Not a failure: unlike in Volcano it does not count against `maxRetry`."""
 _CLEAN_UP = Transition(Operation.KILL, None, SOFT)
 
 ANY = ""

@@ -12,6 +12,8 @@ from volcano_py.api.kinds import JOB, POD
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
 from volcano_py.controllers.job import plugins
+from volcano_py.controllers.job.dependencies import may_start, unknown_dependencies
+from volcano_py.controllers.job.failed_create import clear_condition, condition_of
 from volcano_py.controllers.job.kill import end_pods, past_life, running_duration
 from volcano_py.controllers.job.observed import (
     Observed,
@@ -19,12 +21,10 @@ from volcano_py.controllers.job.observed import (
     count,
     count_pods,
     enter_phase,
-    find_task,
     fresh_status,
     is_out_of_sync,
     is_terminating,
     pod_name,
-    task_of,
 )
 from volcano_py.controllers.job.podgroup import keep_podgroup
 from volcano_py.controllers.job.pods import build_pod
@@ -81,8 +81,11 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
         count_pods(status, seen.pods)  # it completes now: create no more pods
     elif _is_let_in(seen.podgroup):
         instructions += _keep_pods(seen, status, forwarding, past)
+        instructions += clear_condition(seen.podgroup)  # not reached while pods cannot be created
     else:
         instructions += _why_not(job, seen.podgroup)
+        if (failed := condition_of(seen.podgroup)) is not None:
+            status.state.reason, status.state.message = failed.reason, failed.message
         count_pods(status, (pod for pod in seen.pods if pod.metadata.uid not in past))
         status.terminating += len(past)
         instructions += end_pods(pod for pod in seen.pods if pod.metadata.uid in past)
@@ -157,7 +160,8 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
                 too_many.append(pod)  # a kill was interrupted before it ended this pod
             else:
                 count(status, task_name, pod.status.phase or "Pending")
-        if missing and not _may_start(job, task, seen.pods, events):
+        if missing and not may_start(job, task, seen.pods):
+            events += [_unknown_dependency(task, name) for name in unknown_dependencies(job, task)]
             continue
         for index in missing:
             manifest = build_pod(job, task, index, forwarding=forwarding)
@@ -172,34 +176,6 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
     return instructions + end_pods(too_many)
 
 
-def _may_start(job: Job, task: Task, pods: list[Pod], events: list[Instruction]) -> bool:
-    """Whether the dependencies of a task are ready."""
-    depends = task.depends_on
-    if depends is None or not depends.name:
-        return True
-    ready = []
-    for name in depends.name:
-        needed = find_task(job, name)
-        if needed is None:
-            message = f"task {task.name} depends on task {name!r}, which does not exist: correct dependsOn"
-            events.append(Emit("Warning", "FailedCreate", message, once=True))
-            ready.append(False)
-        else:
-            ready.append(is_ready(needed, pods))
-    if depends.iteration == batch.ITERATION_ANY and len(ready) > 1:
-        return any(ready)
-    return all(ready)
-
-
-def is_ready(task: Task, pods: list[Pod]) -> bool:
-    """Whether enough pods of the task have succeeded, or run with all containers ready."""
-    if task.min_available is None:
-        return True
-    number = 0
-    for pod in pods:
-        if task_of(pod) != task.name:
-            continue
-        statuses = pod.status.container_statuses or []
-        running = pod.status.phase == "Running" and all(container.ready for container in statuses)
-        number += pod.status.phase == "Succeeded" or running
-    return number >= task.min_available
+def _unknown_dependency(task: Task, name: str) -> Instruction:
+    message = f"task {task.name} depends on task {name!r}, which does not exist: correct dependsOn"
+    return Emit("Warning", "FailedCreate", message, once=True)

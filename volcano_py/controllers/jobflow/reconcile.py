@@ -26,6 +26,9 @@ from volcano_py.controllers.jobflow.probes import Answers, Question
 from volcano_py.controllers.jobflow.state import ENDED, next_phase
 from volcano_py.controllers.jobflow.status import status_of
 
+MISSING_TEMPLATE = "MissingJobTemplate"
+"""Reason of the Event about a JobTemplate that an entry needs."""
+
 
 class Observed(Struct):
     """A JobFlow and its related objects, each by name."""
@@ -89,19 +92,21 @@ def reconcile(seen: Observed) -> list[Instruction]:
         return _clean_up(look) if phase == SUCCEED and flow.spec.job_retain_policy == DELETE else []
     status = status_of(_in_order(look), flow.status, look.expired, seen.now)
     status.state.phase = next_phase(phase, status, len(look.entries)) or phase
-    instructions: list[Instruction] = []
-    if status != flow.status:
-        instructions.append(status_write(JOBFLOW, flow, status))
-    instructions += _foreign(look)
+    instructions: list[Instruction] = _foreign(look)
     made: list[Create] = []
-    probing = False
+    probing = waits = False
     for entry in look.missing():
         due, why = _due(look, entry)
         if due:
             made += due
         elif why:
             instructions.append(Emit("Warning", *why, once=True))
+            waits |= why[0] == MISSING_TEMPLATE
         probing |= not due and _probe(entry) is not None
+    if waits and not phase and not made and not look.own:
+        return instructions  # nothing has begun: a client that completes what it has just created gets no conflict
+    if status != flow.status:
+        instructions.insert(0, status_write(JOBFLOW, flow, status))
     if made:
         instructions.append(Together(tuple(made)))
     if status.state.phase != phase:
@@ -155,7 +160,7 @@ def _due(look: _Look, entry: Flow) -> tuple[list[Create], tuple[str, str] | None
     template = look.seen.templates.get(entry.name)
     if template is None:
         where = f"{look.seen.flow.metadata.namespace}/{entry.name}"
-        return [], ("MissingJobTemplate", f"JobTemplate {where} does not exist: create it to continue the flow")
+        return [], (MISSING_TEMPLATE, f"JobTemplate {where} does not exist: create it to continue the flow")
     manifest = make_job(look.seen.flow, entry, template)
     event = Emit("Normal", "Created", f"created job {manifest['metadata']['name']}")
     return [Create(JOB, manifest, blame="FailedCreate", event=event)], None

@@ -6,9 +6,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from msgspec import field
+
 from volcano_py.api import kinds
 from volcano_py.api.core import Pod, ReplicaSet, StatefulSet
-from volcano_py.api.meta import ApiObject, ObjectMeta, OwnerReference
+from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, OwnerReference
 from volcano_py.api.resource_types import ResourceType
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.instructions import Delete
@@ -20,6 +22,7 @@ from volcano_py.controllers.podgroup.reconcile import (
     needs_podgroup,
     podgroup_name,
     reconcile,
+    within,
 )
 from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.errors import Forbidden, NotFound
@@ -34,8 +37,19 @@ OWNERS_KEPT = 4096
 """Number of owners whose annotations are cached; they rarely change, and a controller creates many pods."""
 
 
+class _OwnerSpec(ApiType):
+    """The fields that limit how many pods of an owner exist at a time."""
+
+    replicas: int | None = None
+    pod_management_policy: str = ""
+    parallelism: int | None = None
+    completions: int | None = None
+
+
 class _Owner(ApiObject):
-    """The metadata of an owner of any kind."""
+    """The parts of an owner of any kind that its PodGroup depends on."""
+
+    spec: _OwnerSpec = field(default_factory=_OwnerSpec)
 
 
 class PodGroupController:
@@ -142,18 +156,33 @@ class PodGroupController:
             known = {}
             mirror = self._workloads.get(owner.kind)
             rt = kinds.BY_KIND.get((owner.api_version, owner.kind))
-            found: ApiObject | None = mirror.get(f"{pod.namespace}/{owner.name}") if mirror else None
+            found: _Owner | Workload | None = mirror.get(f"{pod.namespace}/{owner.name}") if mirror else None
             if found is None and rt is not None:
                 try:
                     found = await self._client.get(rt, owner.name, pod.namespace, type=_Owner)
                 except NotFound:
                     found = None
             if found is not None:
-                known = found.metadata.annotations or {}
+                known = within(found.metadata.annotations or {}, _most_at_once(owner.kind, found))
             self._owners[owner.uid] = known
             if len(self._owners) > OWNERS_KEPT:
                 self._owners.popitem(last=False)
         return known
+
+
+def _most_at_once(kind: str, owner: _Owner | Workload) -> int | None:
+    """The number of pods that exist at a time; None: unknown.
+
+    A rolling update creates the pods of a new ReplicaSet a few at a time, and waits for each to run; so does a
+    StatefulSet, unless its pods are managed in parallel.
+    """
+    spec = owner.spec
+    if kind == "StatefulSet" and spec.pod_management_policy != "Parallel":
+        return 1
+    if isinstance(spec, _OwnerSpec) and kind == "Job":
+        parallelism = 1 if spec.parallelism is None else spec.parallelism
+        return parallelism if spec.completions is None else min(parallelism, spec.completions)
+    return spec.replicas if kind in ("ReplicaSet", "StatefulSet") else None
 
 
 def _newest(pod: Pod) -> tuple[bool, str]:

@@ -87,7 +87,7 @@ def build_podgroup(
         min_member=members,
         min_resources=dict(quota.total([(quota.usage(_plain_spec(pod)), members)])) if of_owner is None else None,
         priority_class_name=pod.spec.priority_class_name,
-        queue=given.get(names.POD_QUEUE_NAME, ""),
+        queue=_stated(names.POD_QUEUE_NAME, given, owner_annotations),
         network_topology=_topology(given),
     )
     manifest = to_manifest(PodGroup(spec=spec))
@@ -129,6 +129,22 @@ def _owner_references(pod: Pod) -> list[Any]:
             "blockOwnerDeletion": True,
         }
     ]
+
+
+def _stated(key: str, given: Mapping[str, str], owner_annotations: Sequence[Mapping[str, str]]) -> str:
+    """The value of an annotation: the pod's, else that of its first owner with it."""
+    return next((annotations[key] for annotations in (given, *owner_annotations) if annotations.get(key)), "")
+
+
+def within(annotations: dict[str, str], most: int | None) -> dict[str, str]:
+    """The annotations with a minimum of members that is not above the number of pods that exist at a time.
+
+    A larger one could not be met: the owner creates further pods only when these run.
+    """
+    text = annotations.get(names.GROUP_MIN_MEMBER, "")
+    if most is None or not text.isdecimal() or int(text) <= max(most, 1):
+        return annotations
+    return {**annotations, names.GROUP_MIN_MEMBER: str(max(most, 1))}
 
 
 def _min_member(owner_annotations: Sequence[Mapping[str, str]], otherwise: int) -> int:

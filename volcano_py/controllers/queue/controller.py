@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 
 from volcano_py.api import bus
 from volcano_py.api.bus import Command
 from volcano_py.api.kinds import PODGROUP, QUEUE
 from volcano_py.api.meta import format_time
-from volcano_py.api.scheduling import PENDING, ROOT_QUEUE, PodGroup, Queue
+from volcano_py.api.scheduling import ROOT_QUEUE, PodGroup, Queue
 from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_queue
 from volcano_py.controllers.failures import from_outside
-from volcano_py.controllers.instructions import Emit
+from volcano_py.controllers.instructions import Emit, Patch
 from volcano_py.controllers.mirror import Mirror
-from volcano_py.controllers.queue.reconcile import Blocked, Observed, reconcile
+from volcano_py.controllers.queue.counters import Pace, count
+from volcano_py.controllers.queue.reconcile import Blocked, Observed, differ, reconcile
 from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.remedies import for_denied
@@ -35,6 +35,7 @@ class QueueController:
         self._max_requeue = max_requeue
         self._executor = cluster.executor
         self._pending: dict[str, dict[str, None]] = {}
+        self._pace = Pace()
         self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
         self._queues.informer.on(
@@ -78,19 +79,28 @@ class QueueController:
     async def _do(self, queue: Queue, action: str) -> None:
         name = queue.metadata.name
         groups = self._podgroups.by_index(name)
-        phases = Counter(group.status.phase or PENDING for group in groups)
+        counters = count(groups)
         for phase, gauge in metrics.QUEUE_POD_GROUPS.items():
-            gauge.labels(name).set(phases[phase])
+            gauge.labels(name).set(counters[phase.lower()])
+        now = time.time()
+        wait = self._pace.wait(name, len(self._queues), now)
         seen = Observed(
             queue=queue,
             members=len(groups),
             parent=self._queues.get(queue.spec.parent) if queue.spec.parent else None,
             children=self._queues.by_index(name),
             problems=problems_of_queue(queue, MirroredQueues(self._queues)),
-            now=format_time(time.time()),
+            now=format_time(now),
+            counters=counters,
+            counters_are_due=not wait,
         )
         instructions, follow_ups = reconcile(seen, action)
         await self._executor.carry_out(instructions, queue)
+        if any(isinstance(one, Patch) and one.subresource for one in instructions):
+            self._pace.wrote(name, now)
+        elif wait and differ(queue, counters):
+            self._pending.setdefault(name, {})[bus.SYNC_QUEUE] = None
+            self.queue.add_after(name, wait)
         for follow_up in follow_ups:
             self._add(follow_up.queue, follow_up.action)
 
@@ -119,6 +129,7 @@ class QueueController:
     def _queue_deleted(self, queue: Queue) -> None:
         self._pending.pop(queue.key, None)
         metrics.forget_queue(queue.key)
+        self._pace.drop(queue.key)
         self._others(queue)
 
     def _podgroup_changed(self, podgroup: PodGroup) -> None:

@@ -5,7 +5,7 @@ Pure. The next state depends on the stored state, the action, and whether there 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -53,6 +53,10 @@ class Observed(Struct):
     """Why admission would deny the queue."""
     now: str = ""
     """RFC 3339, for conditions that change."""
+    counters: Mapping[str, int] | None = None
+    """PodGroups by phase, in the fields of the status; None: they are not written."""
+    counters_are_due: bool = True
+    """Whether changed counters alone are a reason to write the status."""
 
 
 def next_state(state: str, action: str, members: int) -> tuple[str, str]:
@@ -89,11 +93,11 @@ def _sync(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]
         instructions.append(Patch(QUEUE, "", queue.metadata.name, {"spec": {"parent": ROOT_QUEUE}}))
     conditions = _conditions(seen)
     if conditions != (queue.status.conditions or []):
-        instructions += _set_state(queue, state, conditions)
+        instructions += _set_state(seen, state, conditions)
         if seen.problems:
             instructions.append(Emit("Warning", INVALID, "; ".join(seen.problems), once=True))
-    elif queue.status.state != state:
-        instructions += _set_state(queue, state, conditions)
+    elif queue.status.state != state or (seen.counters_are_due and differ(queue, seen.counters)):
+        instructions += _set_state(seen, state, conditions)
     follow, follow_ups = _follow_parent(seen, state)
     return instructions + follow, follow_ups
 
@@ -111,7 +115,7 @@ def _open(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp]
         for child in seen.children
         if _closed_by_parent(child) and child.status.state != QUEUE_OPEN
     ]
-    instructions = _set_state(queue, state, blame=bus.OPEN_QUEUE)
+    instructions = _set_state(seen, state, blame=bus.OPEN_QUEUE)
     if _closed_by_parent(queue):
         instructions.append(_mark(queue, False))
     return instructions, follow_ups
@@ -128,7 +132,7 @@ def _close(seen: Observed, state: str) -> tuple[list[Instruction], list[FollowUp
         if child.status.state not in SHUT:
             instructions.append(_mark(child, True))
             follow_ups.append(FollowUp(child.metadata.name, bus.CLOSE_QUEUE))
-    instructions += _set_state(queue, state, blame=bus.CLOSE_QUEUE)
+    instructions += _set_state(seen, state, blame=bus.CLOSE_QUEUE)
     if queue.status.state != state:
         instructions.append(Emit("Normal", bus.CLOSE_QUEUE, "Close queue succeed"))
     return instructions, follow_ups
@@ -173,14 +177,20 @@ def _conditions(seen: Observed) -> list[Condition]:
     return [Condition("Valid", "False", reason=INVALID, message=message, last_transition_time=since)]
 
 
+def differ(queue: Queue, counters: Mapping[str, int] | None) -> bool:
+    """Whether the counters in the status are others."""
+    return counters is not None and any(getattr(queue.status, name) != number for name, number in counters.items())
+
+
 def _set_state(
-    queue: Queue, state: str, conditions: Sequence[Condition] | None = None, blame: str = ""
+    seen: Observed, state: str, conditions: Sequence[Condition] | None = None, blame: str = ""
 ) -> list[Instruction]:
-    """Apply only state and conditions: the scheduler owns the rest of the status."""
+    """Apply state, conditions and counters: the scheduler owns the rest of the status."""
+    queue = seen.queue
     if queue.status.state == state and conditions is None:
         return []
     kept = queue.status.conditions or () if conditions is None else conditions
-    status: dict[str, Any] = {"state": state}
+    status: dict[str, Any] = {"state": state, **(seen.counters or {})}
     if kept:
         status["conditions"] = [to_manifest(row) for row in kept]
     body: dict[str, Any] = {

@@ -94,6 +94,8 @@ def _nowhere(constraint: Constraint | None, around: str, below: str, request: Re
     """The message of a job for which the plugins name no HyperNode."""
     if constraint is not None and constraint.label:
         return f"no domain of the node label {constraint.label} has capacity for all of its pods"
+    if constraint is not None and constraint.unknown:
+        return f"no HyperNode has the tier name {constraint.unknown}; correct highestTierName"
     tier = constraint.tier if constraint is not None else None
     where = f" around {around}, where it is," if around else "" if below == ROOT else f" in {below}"
     amounts = ", ".join(f"{name} {amount}" for name, amount in (request or Resource()).quantities().items())

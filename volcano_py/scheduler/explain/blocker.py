@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from volcano_py.api.scheduling import FAILED_CREATE
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.topology import topology_cause
@@ -90,7 +91,16 @@ def _of_queue(session: Session, job: SessionJob) -> list[Cause]:
         return [table.QUEUE_UNUSABLE.because(queue=job.queue, problem=session.unusable_queues[job.queue])]
     if queue.state != "Open":
         return [table.QUEUE_CLOSED.because(queue=job.queue, state=queue.state or "not opened yet")]
-    return []
+    problem = failed_create(job)
+    return [table.FAILED_CREATE.because(problem=problem)] if problem else []
+
+
+def failed_create(job: SessionJob) -> str:
+    """Why the API server rejects the job's pods, by the condition that the controllers write."""
+    for condition in job.pod_group.status.conditions or ():
+        if condition.type == FAILED_CREATE and condition.status == "True":
+            return condition.message.rstrip(".")
+    return ""
 
 
 def _note(session: Session, job: SessionJob) -> str:

@@ -94,6 +94,14 @@ PLUGIN_FAULT = _reason(
     "Correct the plugin, or remove it from the configuration.",
 )
 
+FAILED_CREATE = _reason(
+    "FailedCreate",
+    _AREA,
+    "The pods cannot be created: {problem}.",
+    "problem:x",
+    "Correct the cause in the message; the controllers try again within a minute.",
+)
+
 # ---- the queue -----------------------------------------------------------------------------------------------
 
 _AREA = "Queue"
@@ -307,6 +315,13 @@ TOPOLOGY_SHORT = _reason(
     "No HyperNode of tier {tier} or below holds the gang: {domain} comes closest, {placeable} of {need} pods fit.",
     "tier:n domain:x placeable:c need:c",
     "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
+)
+UNKNOWN_TIER = _reason(
+    "UnknownTierName",
+    _AREA,
+    "No HyperNode has the tier name {tier}; the tier names are: {known}.",
+    "tier:n known:x",
+    "Correct highestTierName of the job, or set spec.tierName of the HyperNodes.",
 )
 LABEL_DOMAIN_SHORT = _reason(
     "LabelDomainFull",

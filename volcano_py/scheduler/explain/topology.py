@@ -26,6 +26,9 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
     gang = subs[0] if subs else job
     if constraint is None or not constraint.hard:
         return None
+    if constraint.unknown:
+        known = ", ".join(sorted(session.topology.tier_of_name)) or "none"
+        return table.UNKNOWN_TIER.because(tier=constraint.unknown, known=known)
     need = max(gang.min_available - gang.ready_num, 1)
     fits = _copies(session, task)
     names = _allowed(session, job, constraint)

@@ -34,6 +34,10 @@ class Deviations:
         "a waiting PodGroup has a condition with its first blocker as one sentence with numbers; conditions and Events "
         "are written again only when the meaning of that reason changes"
     )
+    explain_pods: bool = _on(
+        "a pod whose PodGroup does not exist, and a pod without requests where no action places such pods, state this "
+        "in a condition and an Event; in Volcano they wait without a reason"
+    )
     explain_queue_limits: bool = _on(
         "a job whose queue is at its limit states the reason in its message; Volcano writes none"
     )
@@ -81,6 +85,9 @@ class Deviations:
     partial_topology: bool = _on("only an invalid HyperNode is left out; Volcano schedules no job with a topology")
     topology_from_pods: bool = _on(
         "the place of a job in the network is derived from its pods, not remembered from its allocation"
+    )
+    unknown_tiers_wait: bool = _on(
+        "a job whose hard topology names a tier that no HyperNode has waits; Volcano ignores the topology"
     )
     explain_topology: bool = _on("a job for which no HyperNode is large enough states that; Volcano writes nothing")
     exact_devices: bool = _on(

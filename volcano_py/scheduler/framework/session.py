@@ -166,7 +166,8 @@ class Session(TaskMoves):
         for uid in sorted(kept.active):
             job = cluster.jobs[uid]
             if job.pod_group is None or (job.shadow and not self.deviations.bare_pods):
-                if job.counts[st.PENDING] and reference(uid)[0] == NATIVE:
+                native = reference(uid)[0] == NATIVE
+                if job.counts[st.PENDING] and (native or (job.pod_group is None and self.deviations.explain_pods)):
                     self.jobs_without_group.append(job)
                 continue
             if job.queue not in self.queues:
@@ -185,7 +186,8 @@ class Session(TaskMoves):
 
     def divide(self, job: SessionJob) -> None:
         """Form the job's sub-jobs, and derive the HyperNodes of their placed tasks."""
-        job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier)
+        waits = self.deviations.unknown_tiers_wait
+        job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier, waits)
         locate(self, job)
 
     # ---- opening -----------------------------------------------------------------------------------------

@@ -115,12 +115,16 @@ class SessionJob(GangCounts):
 
     # ---- sub-jobs ---------------------------------------------------------------------------------------
 
-    def divide(self, statuses: bytearray, tier_of_name: dict[str, int], root_tier: int) -> None:
+    def divide(
+        self, statuses: bytearray, tier_of_name: dict[str, int], root_tier: int, unknown_waits: bool = False
+    ) -> None:
         """Form the sub-jobs. `root_tier`: the tier of the whole cluster, which is the limit of a soft topology."""
         spec = self.pod_group.spec
         policies = spec.sub_group_policy or []
         key = self.model.topology_key
-        self.constraint = Constraint(None, key) if key else constraint(spec.network_topology, tier_of_name, root_tier)
+        self.constraint = (
+            Constraint(None, key) if key else constraint(spec.network_topology, tier_of_name, root_tier, unknown_waits)
+        )
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
         self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}
@@ -136,7 +140,7 @@ class SessionJob(GangCounts):
                 uid = sub_job_uid(self.uid, policy.name, values)
                 sub = sub_jobs.get(uid)
                 if sub is None:
-                    closeness = constraint(policy.network_topology, tier_of_name, soft_tier)
+                    closeness = constraint(policy.network_topology, tier_of_name, soft_tier, unknown_waits)
                     size = 1 if policy.sub_group_size is None else policy.sub_group_size
                     sub = SubJob(uid, f"{self.uid}/{policy.name}", size, closeness, match_index(values))
             sub_jobs[sub.uid] = sub_job_of[task.key] = sub

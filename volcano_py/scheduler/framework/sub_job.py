@@ -22,15 +22,20 @@ _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 """The alphabet of Kubernetes' safe encoding: no vowels, and no characters that are easily confused."""
 
 
+BELOW_ALL_TIERS = -1
+
+
 class Constraint(NamedTuple):
     """How close together tasks must be in this session: within one HyperNode of at most this tier.
 
     Soft constraints have become hard ones with the tier of the whole cluster; None: the tier does not exist, and there
-    is no constraint. `label`: within the nodes that have the same value of this label instead.
+    is no constraint. `label`: within the nodes that have the same value of this label instead. `unknown`: the name of a
+    tier that no HyperNode has; `tier` is then below all tiers, so that the tasks wait.
     """
 
     tier: int | None
     label: str = ""
+    unknown: str = ""
 
     @property
     def hard(self) -> bool:
@@ -86,8 +91,13 @@ class SubJob(GangCounts):
         return total
 
 
-def constraint(topology: NetworkTopology | None, tier_of_name: dict[str, int], soft_tier: int) -> Constraint | None:
-    """The constraint of a topology in this session. `soft_tier`: the tier of a soft one."""
+def constraint(
+    topology: NetworkTopology | None, tier_of_name: dict[str, int], soft_tier: int, unknown_waits: bool = False
+) -> Constraint | None:
+    """The constraint of a topology in this session. `soft_tier`: the tier of a soft one.
+
+    `unknown_waits`: the name of a tier that does not exist is a constraint that nothing meets.
+    """
     if topology is None:
         return None
     if topology.mode == SOFT:
@@ -95,7 +105,10 @@ def constraint(topology: NetworkTopology | None, tier_of_name: dict[str, int], s
     if topology.mode != HARD:
         return Constraint(None)
     if topology.highest_tier_allowed is None and topology.highest_tier_name:
-        return Constraint(tier_of_name.get(topology.highest_tier_name))
+        name = topology.highest_tier_name
+        if unknown_waits and name not in tier_of_name:
+            return Constraint(BELOW_ALL_TIERS, unknown=name)
+        return Constraint(tier_of_name.get(name))
     return Constraint(topology.highest_tier_allowed)
 
 

@@ -9,11 +9,12 @@ from volcano_py.api.names import QUEUE_NAME
 from volcano_py.scheduler.framework.hypernode_recovery import remember
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.plan import Event
 from volcano_py.scheduler.session_close.native_groups import report_missing_group
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.scheduler.session_close.queues import close_queues
+from volcano_py.scheduler.session_close.waiting_pods import report_missing_pod_group
 
 Timer = Callable[[str, str], AbstractContextManager[None]]
 """timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
@@ -39,7 +40,10 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
                 meta, kind = group.metadata, reference(job.uid)[0]
                 session.emit([Event(kind, meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
     for job in session.jobs_without_group:
-        report_missing_group(session, job)
+        if reference(job.uid)[0] == NATIVE:
+            report_missing_group(session, job)
+        else:
+            report_missing_pod_group(session, job)
     for name, text in session.cluster.hyper_nodes.problems.items():
         if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
             uid = session.cluster.others["HyperNode"][name].metadata.uid

@@ -17,6 +17,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
+from volcano_py.scheduler.session_close.waiting_pods import NO_ACTION, lacks_backfill
 
 
 def close_jobs(session: Session) -> None:
@@ -159,6 +160,8 @@ def _report_tasks(session: Session, job: SessionJob, unchanged: bool = False) ->
             if known is not None and known[0] == "Unschedulable":
                 continue
         reason, message, nominated = task_reason(session, job, task)
+        if status == st.PENDING and lacks_backfill(session, task):
+            message = NO_ACTION
         if not message:
             whole = whole or job_message(session, job)
             message = whole

@@ -1,0 +1,75 @@
+"""Conditions of pods that no session places: without their PodGroup, or without an action for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.cycles import Simulation
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}, "capacity": {"cpu": "4", "pods": "10"}},
+}
+QUEUE = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "default"},
+    "spec": {"weight": 1},
+    "status": {"state": "Open"},
+}
+
+
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def pod(group: str = "not-there", owner: str = "") -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": "lost", "namespace": "default", "uid": "u", "creationTimestamp": CREATED}
+    if group:
+        metadata["annotations"] = {"scheduling.k8s.io/group-name": group}
+    if owner:
+        metadata["ownerReferences"] = [
+            {"apiVersion": "batch/v1", "kind": owner, "name": "o", "uid": "o", "controller": True}
+        ]
+    spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def conditions(
+    one: dict[str, Any],
+    actions: str = "enqueue, allocate, backfill",
+    deviations: str = "{}",
+    now: float | None = None,
+) -> list[str]:
+    """The messages of the conditions that one cycle writes about a pod."""
+    simulation = Simulation([NODE, QUEUE, one], registry=REGISTRY, now=now)
+    plugins = "tiers: [{plugins: [{name: gang}, {name: predicates}]}]"
+    result = simulation.cycle(load(f'actions: "{actions}"\n{plugins}\ndeviations: {deviations}', REGISTRY.actions))
+    assert not result.bound or "backfill" in actions
+    found = simulation.objects["Pod", "default/lost"]["status"].get("conditions") or ()
+    return [one["message"] for one in found if (one["type"], one["status"]) == ("PodScheduled", "False")]
+
+
+def test_a_missing_pod_group_is_named() -> None:
+    assert conditions(pod()) == [
+        "waiting for PodGroup default/not-there, which does not exist: create it, or correct the annotation "
+        "scheduling.k8s.io/group-name"
+    ]
+    assert conditions(pod(), deviations="parity") == []
+
+
+@pytest.mark.parametrize(("age", "reported"), [(1.0, 0), (10.0, 1)])
+def test_a_controller_has_time_to_create_the_group(age: float, reported: int) -> None:
+    assert len(conditions(pod(owner="Job"), now=parse_time(CREATED) + age)) == reported
+
+
+def test_a_pod_without_requests_says_which_action_is_missing() -> None:
+    [text] = conditions(pod(group=""), actions="enqueue, allocate")
+    assert "the action backfill, which places such pods, is not configured" in text
+    assert conditions(pod(group="")) == []

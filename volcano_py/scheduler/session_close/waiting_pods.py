@@ -1,0 +1,56 @@
+"""Pods that wait for something that no session will do: their PodGroup is missing, or no action places them.
+
+Not in Volcano, where such pods have neither a condition nor an Event (deviation explain-pods). The dispatcher adds an
+Event to each new condition.
+"""
+
+from __future__ import annotations
+
+from volcano_py.api import names
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.plan import PodCondition
+from volcano_py.scheduler.model.task import Task
+
+UNSCHEDULABLE = "Unschedulable"
+BACKFILL = "backfill"
+GRACE_SECONDS = 10.0
+"""Seconds for which nothing is reported about pods of a controller: it creates their PodGroup, too."""
+NO_ACTION = (
+    "the pod requests no resources, and the action backfill, which places such pods, is not configured: add it to "
+    "actions of the scheduler, or set requests"
+)
+
+
+def report_missing_pod_group(session: Session, job: Job) -> None:
+    """State in the conditions of pods that their PodGroup does not exist."""
+    message = (
+        f"waiting for PodGroup {reference(job.uid)[1]}, which does not exist: create it, or correct the "
+        f"annotation {names.GROUP_NAME}"
+    )
+    known = session.cluster.reported.conditions
+    conditions = [
+        PodCondition(task.namespace, task.name, task.uid, UNSCHEDULABLE, message)
+        for task in sorted(job.tasks.values(), key=lambda task: task.key)
+        if task.status == st.PENDING
+        and not task.sched_gated
+        and _is_due(session, task)
+        and known.get(task.key) != (UNSCHEDULABLE, message)
+    ]
+    if conditions:
+        session.emit(conditions)
+
+
+def lacks_backfill(session: Session, task: Task) -> bool:
+    """Whether no action places a pod, because it requests nothing."""
+    return task.best_effort and session.deviations.explain_pods and BACKFILL not in session.configuration.actions
+
+
+def _is_due(session: Session, task: Task) -> bool:
+    metadata = task.pod.metadata
+    if metadata.controller is None or not metadata.creation_timestamp:
+        return True
+    return session.now - parse_time(metadata.creation_timestamp) >= GRACE_SECONDS
