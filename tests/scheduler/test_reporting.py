@@ -28,7 +28,7 @@ class _Unused:
 def test_a_status_of_a_deleted_object_is_no_warning(caplog: pytest.LogCaptureFixture, message: str, level: int) -> None:
     unused = _Unused()
     unused.model = None  # type: ignore[attr-defined]
-    reporter = Reporter(unused, unused, unused, unused)  # type: ignore[arg-type]
+    reporter = Reporter(unused, unused, unused, unused, unused)  # type: ignore[arg-type]
     caplog.set_level(logging.DEBUG)
     reporter.result(PodGroupStatus("ns", "g", "uid", {}), Result(1, "failed", message))
     assert [record.levelno for record in caplog.records] == [level]

@@ -86,6 +86,7 @@ class Metrics:
         self.evictions = self._counter("eviction_transactions_total", "Committed statements with an eviction", "action")
         own: dict[str, Any] = {"namespace": "volcano_py", "registry": self.registry}
         self.cycles = Counter("cycles_total", "Sessions opened", **own)
+        self.failed_cycles = Gauge("failed_cycles", "Cycles that failed in succession until now", **own)
         self.faults = Counter("plugin_faults_total", "Plugins that raised", ("plugin", "point"), **own)
         self.quarantined = Gauge("quarantined_objects", "Objects that cannot be used", ("kind",), **own)
         self.jobs_without_queue = Gauge("jobs_without_queue", "Jobs that wait for a queue that does not exist", **own)

@@ -9,6 +9,7 @@ from volcano_py.kube.remedies import for_denied
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.failed_cycles import FailedCycles
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.plan import Event, NativeGroupStatus, Operation, PodGroupStatus, QueueStatus
 from volcano_py.scheduler.reload import ConfigurationSource
@@ -24,12 +25,18 @@ class Reporter:
     """Reports cycles and results; each warning once per configuration."""
 
     def __init__(
-        self, metrics: Metrics, cache: Cache, handle: DispatcherHandle, configuration: ConfigurationSource
+        self,
+        metrics: Metrics,
+        cache: Cache,
+        handle: DispatcherHandle,
+        configuration: ConfigurationSource,
+        failed_cycles: FailedCycles,
     ) -> None:
         self.metrics = metrics
         self._cache = cache
         self._handle = handle
         self._configuration = configuration
+        self._failed_cycles = failed_cycles
         self._reported_warnings: set[str] = set()
 
     def configuration_changed(self) -> None:
@@ -69,6 +76,7 @@ class Reporter:
         counts = self._cache.quarantine.counts()
         for kind in self._cache.informers:
             m.quarantined.labels(kind).set(counts.get(kind, 0))
+        m.failed_cycles.set(self._failed_cycles.count)
         m.connected.set(self._cache.connected)
         m.unknown.set(self._cache.resync.unknown)
         return m.expose()

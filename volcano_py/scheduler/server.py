@@ -32,6 +32,7 @@ from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_soc
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import extended, profile_plugins
+from volcano_py.scheduler.failed_cycles import FailedCycles
 from volcano_py.scheduler.framework.kernels import chosen, core_is_compiled, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
@@ -108,11 +109,12 @@ class Scheduler:
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
+        self.failed_cycles = FailedCycles()
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
-        self.reporter = Reporter(metrics, self.cache, self.handle, self.source)
+        self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles)
         self.profiles: LiveProfiles | None = None
         if profiles is not None:
             self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
@@ -121,7 +123,7 @@ class Scheduler:
             self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
             live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
-        self.health = checks(progress, self.handle)
+        self.health = checks(progress, self.handle, self.failed_cycles)
 
     # ---- the parts ---------------------------------------------------------------------------------------
 
@@ -243,10 +245,18 @@ class Scheduler:
                     assume=self.shadow is None,
                 )
             decided = report.plan
-        except Exception:
-            log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)
+        except Exception as error:
+            # The traceback once for each reason: the same cycle follows again and again.
+            log.error(
+                "a cycle failed, the %d. in succession: %r; the next one follows in %s s",
+                self.failed_cycles.count + 1,
+                error,
+                self.options.schedule_period,
+                exc_info=self.failed_cycles.failed(error),
+            )
             self.cache.model.dirty = False
         else:
+            self.failed_cycles.ended()
             self.last_report = report
             if self.shadow is not None:
                 self.shadow.decided(report)
