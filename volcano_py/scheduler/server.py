@@ -108,6 +108,7 @@ class Scheduler:
             gates,
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
+        self.cache.emit_later = self._send_held
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         self.failed_cycles = FailedCycles()
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
@@ -275,8 +276,18 @@ class Scheduler:
         )
 
     def _send(self, operations: Sequence[Operation]) -> None:
-        self.handle.emit(operations)
+        passing = self.cache.status_backoff.passing(operations)
+        if passing:
+            self.handle.emit(passing)
         self.reporter.metrics.emitted(operations, self.cache.model, time.time())
+
+    def _send_held(self, operations: list[Operation]) -> None:
+        """Send statuses whose back-off is over. Without leadership they are lost, as those that wait for a write."""
+        if self.handle.leading:
+            self.handle.emit(operations)
+        else:
+            for op in operations:
+                self.cache.forget(op)
 
     # ---- from the dispatcher to the cache ----------------------------------------------------------------
 

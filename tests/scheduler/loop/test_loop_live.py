@@ -13,6 +13,7 @@ from fake_api import status
 
 from tests.waiting import budget
 from volcano_py.scheduler import loop
+from volcano_py.scheduler.model.plan import PodCondition
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.server import Scheduler
 
@@ -396,3 +397,26 @@ async def test_the_dispatcher_is_killed(tmp_path, api, when):
         await live.until(lambda: live.scheduler.handle.restarts == 1)
         put_gang(api, "later", 1)
         await live.until(lambda: len(live.bound()) == 4)
+
+
+async def test_a_conflict_without_a_newer_version_does_not_stop_a_gang(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    api.fault("PATCH /apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/g", status(409, "Conflict", "x"))
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(api.bindings) == 2)
+
+
+async def test_a_rejected_status_is_one_request_and_one_warning_in_its_pause(tmp_path, api, caplog):
+    put_node(api, "n1", cpu="1")
+    put_gang(api, "g", 2)
+    for _ in range(200):
+        api.fault("PATCH /api/v1/namespaces/default/pods/g-0/status", status(403, "Forbidden", "not you"))
+    async with Live(tmp_path, api) as live:
+        backoff = live.scheduler.cache.status_backoff
+        key = (PodCondition, "Pod", "default/g-0")
+        await live.until(lambda: key in backoff._entries and backoff._entries[key].failures == 2)
+        calls = [call for call in api.log if call.startswith("PATCH /api/v1/namespaces/default/pods/g-0/status")]
+        assert len(calls) == 2
+        warnings = [r for r in caplog.records if "PodCondition of default/g-0" in r.getMessage()]
+        assert len(warnings) == 1
