@@ -1,6 +1,7 @@
 """CycleLoop: when a cycle runs. Volcano: Scheduler.Run with wait.Until.
 
-* Never before every watched kind has been listed, nor without leadership, nor while too many operations wait for their
+* Never before every watched kind has been listed, nor without leadership, nor before a new leader has current lists
+  (`cache.takeover`), nor while too many operations wait for their
   results.
 * Soon after a change, at most 20 ms later and 20 ms after the cycle before, so that a burst of changes is one cycle.
 * Without a change once in `--schedule-period` while anything is pending, because some rules depend on the time.
@@ -68,7 +69,7 @@ class CycleLoop:
             self._progress.working()
             await self._wait_for_work()
             self._changed.clear()
-            if not self._handle.leading or not self._handle.credits:
+            if not self._handle.deciding or not self._handle.credits:
                 # Results and leadership call `wake`.
                 self._progress.idle()
                 await self._changed.wait()
@@ -85,11 +86,11 @@ class CycleLoop:
         statuses_due: float | None = None
         while not model.dirty:
             limit = None
-            if self._handle.leading and has_pending(model):
+            if self._handle.deciding and has_pending(model):
                 if model.jobs_moved or model.others_moved:
                     return
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
-            elif self._handle.leading and model.jobs_moved:
+            elif self._handle.deciding and model.jobs_moved:
                 statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
                 limit = max(0.0, statuses_due - time.monotonic())
             if not self._changed.is_set():

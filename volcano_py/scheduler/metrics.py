@@ -93,6 +93,7 @@ class Metrics:
         self.unanswered = Gauge("unanswered_operations", "Operations at the dispatcher", **own)
         self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
         self.leading = Gauge("leading", "1 while plans may be written", **own)
+        self.takeover_lists = Gauge("takeover_lists_missing", "Kinds that a new leader waits for, to decide", **own)
         self.restarts = Gauge("dispatcher_restarts", "Dispatchers that had to be replaced", **own)
         self.connected = Gauge("watches_connected", "1 while the main kinds are being watched", **own)
         self.results = Counter("operation_results_total", "Operations by kind and outcome", ("op", "outcome"), **own)

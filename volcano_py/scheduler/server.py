@@ -26,6 +26,7 @@ from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.cache.takeover import Takeover
 from volcano_py.scheduler.collection import paused
 from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_socket
@@ -109,9 +110,17 @@ class Scheduler:
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
         self.cache.emit_later = self._send_held
+        self.takeover = Takeover(
+            self.cache.informers,
+            self.cache.plurals,
+            self._lists_are_current,
+            exclusive=options.shadow or not options.leader_elect,
+        )
+        self.handle.prepared = lambda: self.takeover.ready
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
         self.failed_cycles = FailedCycles()
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
+        metrics.takeover_lists.set_function(lambda: len(self.takeover.missing))
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
@@ -149,6 +158,7 @@ class Scheduler:
             parts = {
                 "dispatcher": self.handle.run(),
                 "cache": self.cache.run(),
+                "takeover": self.takeover.run(),
                 "configuration": self._follow_configuration(),
                 **self.source.parts(),
             }
@@ -300,11 +310,18 @@ class Scheduler:
 
     def _leadership_changed(self, leading: bool) -> None:
         if leading:
-            log.info("leading: cycles may run")
+            log.info("leading: cycles run as soon as the lists are current")
             self.cache.quarantine.report_again()
             self.cache.model.dirty = True
-        elif not self.stopping:
-            log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+            self.takeover.begin()
+        else:
+            self.takeover.end()
+            if not self.stopping:
+                log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+        self._wake()
+
+    def _lists_are_current(self) -> None:
+        self.cache.model.dirty = True
         self._wake()
 
     def _wake(self) -> None:

@@ -74,6 +74,8 @@ class DispatcherHandle:
     ) -> None:
         self.leading = False
         """Whether the dispatcher accepts plans."""
+        self.prepared: Callable[[], bool] = lambda: True
+        """Whether the model is current enough for a new leader to decide."""
         self.holder = ""
         """The holder of the Lease, as last observed by the dispatcher."""
         self.restarts = 0
@@ -100,6 +102,11 @@ class DispatcherHandle:
     def unanswered(self) -> int:
         """Number of operations without a result so far."""
         return len(self._unanswered)
+
+    @property
+    def deciding(self) -> bool:
+        """Whether plans may be made: this process leads, and has what a new leader must know."""
+        return self.leading and self.prepared()
 
     @property
     def _timeout(self) -> float:
