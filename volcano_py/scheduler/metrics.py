@@ -94,6 +94,10 @@ class Metrics:
         self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
         self.leading = Gauge("leading", "1 while plans may be written", **own)
         self.takeover_lists = Gauge("takeover_lists_missing", "Kinds that a new leader waits for, to decide", **own)
+        self.configuration_invalid = Gauge(
+            "configuration_invalid", "1 while the document is invalid and another configuration, or none, is in force",
+            **own,
+        )  # fmt: skip
         self.restarts = Gauge("dispatcher_restarts", "Dispatchers that had to be replaced", **own)
         self.connected = Gauge("watches_connected", "1 while the main kinds are being watched", **own)
         self.results = Counter("operation_results_total", "Operations by kind and outcome", ("op", "outcome"), **own)

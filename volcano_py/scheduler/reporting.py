@@ -88,6 +88,7 @@ class Reporter:
         counts = self._cache.quarantine.counts()
         for kind in self._cache.informers:
             m.quarantined.labels(kind).set(counts.get(kind, 0))
+        m.configuration_invalid.set(bool(self._configuration.problem))
         m.failed_cycles.set(self._failed_cycles.count)
         m.connected.set(self._cache.connected)
         m.unknown.set(self._cache.resync.unknown)

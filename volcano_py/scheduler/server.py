@@ -110,6 +110,8 @@ class Scheduler:
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
         self.cache.emit_later = self._send_held
+        if self.source.kept is not None:
+            self.source.kept.may_write = lambda: self.handle.leading
         self.takeover = Takeover(
             self.cache.informers,
             self.cache.plurals,
@@ -200,12 +202,21 @@ class Scheduler:
                 metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
                 documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
+                readyz=self._readiness,
+                ready_note=lambda: self.source.fallback,
                 debug=(o.listen_address, pprof.handlers()) if o.enable_pprof else None,
                 tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
             ) as ports,
             serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
         ):
             yield ports
+
+    def _readiness(self) -> str:
+        """Why this scheduler is not ready, for /readyz; empty if it is."""
+        if self.source.waiting:
+            return self.source.waiting
+        healthy, text = self.health.answer()
+        return "" if healthy else text
 
     def _dumps(self) -> Dumps:
         return Dumps(lambda: parts(self.cache.informers.values()), lambda: summary.lines(self.cache.model))
@@ -310,7 +321,7 @@ class Scheduler:
 
     def _leadership_changed(self, leading: bool) -> None:
         if leading:
-            log.info("leading: cycles run as soon as the lists are current")
+            log.info("leading: cycles may run" if self.takeover.exclusive else "leading; reading current lists")
             self.cache.quarantine.report_again()
             self.cache.model.dirty = True
             self.takeover.begin()
@@ -321,6 +332,7 @@ class Scheduler:
         self._wake()
 
     def _lists_are_current(self) -> None:
+        log.info("leading: cycles may run")
         self.cache.model.dirty = True
         self._wake()
 

@@ -64,19 +64,19 @@ class Takeover:
         self._informers = informers
         self._plurals = plurals
         self._on_ready = on_ready
-        self._exclusive = exclusive
+        self.exclusive = exclusive
         self._begun = asyncio.Event()
         self._ended = asyncio.Event()
 
     def begin(self) -> None:
         """This process leads from now on."""
-        if not self._exclusive:
+        if not self.exclusive:
             self.end()
             self._begun.set()
 
     def end(self) -> None:
         """This process no longer leads."""
-        self.ready = self._exclusive
+        self.ready = self.exclusive
         self._begun.clear()
         self._ended.set()
 
