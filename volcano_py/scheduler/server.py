@@ -12,6 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Sequence
+from math import inf
 from pathlib import Path
 
 from volcano_py.api.core import ConfigMap
@@ -119,7 +120,8 @@ class Scheduler:
             exclusive=options.shadow or not options.leader_elect,
         )
         self.handle.prepared = lambda: self.takeover.ready
-        self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
+        periods = options.schedule_period, options.idle_period
+        self.cycle_loop = CycleLoop(self.cache, self.handle, progress, periods, self._run_cycle)
         self.failed_cycles = FailedCycles()
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
         metrics.takeover_lists.set_function(lambda: len(self.takeover.missing))
@@ -239,7 +241,8 @@ class Scheduler:
         if use_compiled_for(len(self.cache.model.nodes)):
             log.info("vector operations: %s", chosen().name)
 
-    def _run_cycle(self) -> None:
+    def _run_cycle(self) -> float:
+        """Run a cycle; returns the seconds until the next one that was declared."""
         begun = time.monotonic()
         self.cycles += 1
         configuration, now, seed = self.source.configuration, time.time(), self._seed
@@ -284,9 +287,11 @@ class Scheduler:
                 self.shadow.decided(report)
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun, written=self.shadow is None)
             self.extenders.wake()
+            return report.session.next_wake - time.time()
         finally:
             if self.recorder is not None:
                 self.recorder.end(decided)
+        return inf
 
     def _try(self) -> Report:
         """A cycle of which nothing is kept."""
