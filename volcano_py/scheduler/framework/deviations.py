@@ -121,6 +121,10 @@ class Deviations:
         "a pod that queue admission has admitted counts once in its queue when it is placed, not twice until the "
         "session ends"
     )
+    finished_groups: bool = _on("a finished group stays finished when its pods are deleted; Volcano admits it again")
+    claims_need_pods: bool = _on(
+        "an admitted group whose pods do not exist for five minutes claims no capacity until they exist"
+    )
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )
