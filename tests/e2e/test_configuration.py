@@ -136,22 +136,30 @@ async def test_the_configmap_is_watched_and_its_mistakes_are_events_on_it(tmp_pa
         assert log.count("alocate") == 1, "each mistake is one line of the log"
 
 
-async def test_a_scheduler_that_cannot_start_says_so_on_the_configmap(tmp_path: Path) -> None:
+async def test_a_scheduler_without_a_valid_configuration_waits_and_reports_it(tmp_path: Path) -> None:
     async with (
         Sandbox(1, path=tmp_path / "kubeconfig") as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
         observe(sandbox)
         await edit(client, UNUSABLE["an unknown action"][0])
-        for name, says in ((CONFIGMAP_NAME, "did you mean allocate?"), ("nothing", "not found; create it")):
+        for name, says in ((CONFIGMAP_NAME, b"did you mean allocate?"), ("nothing", b"not found; create it")):
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", sandbox.kubeconfig),
                 f"--scheduler-configmap={SYSTEM}/{name}",
                 stderr=asyncio.subprocess.PIPE,
             )
-            _, errors = await within(process.communicate(), "the scheduler has not ended")
-            assert process.returncode == 2 and says in errors.decode().splitlines()[-1]
-        await reported(client, "InvalidConfiguration", "did you mean allocate?; the scheduler cannot start")
+            assert process.stderr is not None
+            try:
+                line = b""
+                while b"nothing is scheduled until it is valid" not in line:
+                    line = await within(process.stderr.readline(), "the scheduler does not report it")
+                    assert line, "the scheduler has ended"
+                assert says in line and process.returncode is None
+            finally:
+                process.terminate()
+                await within(process.communicate(), "the scheduler has not ended")
+        await reported(client, "InvalidConfiguration", "did you mean allocate?; nothing is scheduled until it is valid")
 
 
 async def test_what_is_only_odd_is_a_warning_and_work_goes_on(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.waiting import budget
 from volcano_py.kube import Client
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.credentials import Credentials
+from volcano_py.kube.errors import Forbidden
 from volcano_py.kube.informer import Informer
 
 
@@ -250,3 +251,75 @@ def test_backoff_grows_to_its_limit_and_starts_again():
         assert 0.5 * base <= wait <= 1.5 * base
     backoff.reset()
     assert backoff.next() <= 1.5
+
+
+def never_delivered(w):
+    """The watch stays open and delivers nothing."""
+    w.informer._apply = lambda event: None
+
+
+async def test_catching_up_lists_again_when_the_watch_is_behind(api, client):
+    api.put("pods", pod("a"))
+    async with Watched(client) as w:
+        never_delivered(w)
+        api.put("pods", pod("b"))
+        api.remove("pods", "a")
+        assert list(w.informer.store) == ["default/a"]
+        await w.informer.catch_up(0.02)
+        assert list(w.informer.store) == ["default/b"]
+        assert w.events == [("add", "a"), ("add", "b"), ("delete", "a")]
+        del w.informer._apply
+        api.put("pods", pod("c"))
+        await w.until(lambda: "default/c" in w.informer.store)
+
+
+async def test_catching_up_lists_nothing_when_the_watch_has_the_newest_version(api, client):
+    async with Watched(client) as w:
+        api.put("pods", pod("a"))
+        await w.informer.catch_up(budget())
+        assert list(w.informer.store) == ["default/a"]
+        lists = [entry for entry in api.log if "watch=true" not in entry]
+        assert len(lists) == 2 and "limit=1" in lists[1].split("&")[-1]
+
+
+async def test_the_version_of_another_kind_does_not_reach_a_quiet_watch(api, client):
+    api.put("pods", pod("a"))
+    async with Watched(client) as w:
+        api.put("queues", {"metadata": {"name": "q"}})
+        await w.informer.catch_up(0.02)
+        assert w.informer.resource_version == str(api.revision) and w.events == [("add", "a")]
+
+
+async def test_a_list_that_is_wanted_during_a_list_is_made_after_it(api, client):
+    api.put("pods", pod("a"))
+    async with Watched(client) as w:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(request):
+            answer = api.list(request, "pods", "")
+            begun.set()
+            await go_on.wait()
+            return answer
+
+        api.fault(lambda r: r.method == "GET" and "watch" not in r.query, slow)
+        first = asyncio.create_task(w.informer.list_again())
+        await begun.wait()
+        api.put("pods", pod("b"))
+        second = asyncio.create_task(w.informer.list_again())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(first, second)
+        assert sorted(w.informer.store) == ["default/a", "default/b"]
+
+
+async def test_an_optional_kind_that_is_missing_is_current(api, client):
+    api.fault("GET /pods", lambda r: status(404, "NotFound"), times=1000)
+    async with Watched(client, optional=True) as w:
+        await w.informer.catch_up(0.02)
+
+
+async def test_catching_up_fails_if_the_server_cannot_be_read(api, client):
+    async with Watched(client) as w:
+        api.fault("GET limit=1", status(403, "Forbidden", "not you"))
+        with pytest.raises(Forbidden):
+            await w.informer.catch_up(0.02)

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from volcano_py.scheduler.dispatch.messages import Result
-from volcano_py.scheduler.model.plan import PodGroupStatus
-from volcano_py.scheduler.reporting import Reporter
+from volcano_py.scheduler.model.plan import Bind, Operation, PodCondition, PodGroupStatus
+from volcano_py.scheduler.reporting import MAX_DISTINCT_WARNINGS, REPEAT_AFTER, Repeated, Reporter
 
 
 class _Unused:
@@ -18,17 +18,52 @@ class _Unused:
         return lambda *arguments: None
 
 
-@pytest.mark.parametrize(
-    ("message", "level"),
-    [
-        ('podgroups.scheduling.volcano.sh "g" not found', logging.DEBUG),
-        ("the server could not find the requested resource", logging.WARNING),
-    ],
-)
-def test_a_status_of_a_deleted_object_is_no_warning(caplog: pytest.LogCaptureFixture, message: str, level: int) -> None:
+def reporter() -> Reporter:
     unused = _Unused()
     unused.model = None  # type: ignore[attr-defined]
-    reporter = Reporter(unused, unused, unused, unused)  # type: ignore[arg-type]
+    return Reporter(unused, unused, unused, unused, unused)  # type: ignore[arg-type]
+
+
+GROUP = PodGroupStatus("ns", "g", "uid", {})
+BIND = Bind("ns", "p", "uid", "n0", "ns/g")
+
+
+@pytest.mark.parametrize(
+    ("op", "message", "level"),
+    [
+        (GROUP, 'podgroups.scheduling.volcano.sh "g" not found', logging.DEBUG),
+        (GROUP, "the server could not find the requested resource", logging.WARNING),
+        (BIND, 'pods "p" not found', logging.DEBUG),
+        (BIND, "pod ns/p of uid uid was deleted", logging.DEBUG),
+        (BIND, "unable to create new content in namespace ns because it is being terminated", logging.DEBUG),
+        (BIND, 'nodes "n0" not found', logging.WARNING),
+    ],
+)
+def test_a_write_that_comes_too_late_is_no_warning(
+    caplog: pytest.LogCaptureFixture, op: Operation, message: str, level: int
+) -> None:
     caplog.set_level(logging.DEBUG)
-    reporter.result(PodGroupStatus("ns", "g", "uid", {}), Result(1, "failed", message))
+    reporter().result(op, Result(1, "failed", message))
     assert [record.levelno for record in caplog.records] == [level]
+
+
+def test_a_reason_of_many_objects_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    under_test = reporter()
+    for i in range(50):
+        op = PodCondition("ns", f"p{i}", f"u{i}", "Unschedulable", "no capacity")
+        under_test.result(op, Result(i, "failed", f'pods "p{i}" is forbidden: not you'))
+    under_test.result(op, Result(51, "failed", "another reason"))
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        'PodCondition of ns/p0: pods "p0" is forbidden: not you',
+        "PodCondition of ns/p49: another reason",
+    ]
+
+
+def test_a_repeated_line_is_written_again_after_ten_minutes_with_the_number_of_those_left_out() -> None:
+    lines = Repeated()
+    assert [lines.seen("a", now) for now in (0.0, 1.0, 2.0)] == [0, None, None]
+    assert lines.seen("b", 3.0) == 0
+    assert lines.seen("a", REPEAT_AFTER) == 2
+    for i in range(2 * MAX_DISTINCT_WARNINGS):
+        assert lines.seen(f"reason {i}", 2 * REPEAT_AFTER + i) == 0
+    assert len(lines._lines) <= MAX_DISTINCT_WARNINGS

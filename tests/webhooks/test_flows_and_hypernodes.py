@@ -93,3 +93,14 @@ def test_a_long_chain_is_ordered_in_one_pass():
 
     assert order({name: Needs(needs) for name, needs in chain.items()}) == names[::-1]
     assert looked_at <= 2 * len(names)
+
+
+def test_hypernode_patterns_that_cost_too_much():
+    """The time of the request does not grow with the number of costly patterns."""
+    costly = [{"regexMatch": {"pattern": f"\\pL{{1,{500 + i % 400}}}{i}"}} for i in range(5_000)]
+    problems = validate_hypernode(hypernode(*costly))
+    assert len(problems) == 6 and "more than 20000 instructions" in problems[0]
+    assert "spec.members: Too many: the HyperNode has patterns that cost more than 100000 instructions" in problems[-1]
+    many = [{"regexMatch": {"pattern": f"^n{i}$"}} for i in range(1_001)]
+    assert validate_hypernode(hypernode(*many[:1_000])) == []
+    assert "has more than 1000 different patterns" in validate_hypernode(hypernode(*many))[0]

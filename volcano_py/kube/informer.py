@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from volcano_py.kube import wire
+from volcano_py.kube import scan, wire
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
 from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent, TooManyRequests
@@ -73,6 +73,11 @@ class Informer(Generic[T]):
         self.resource_version = ""
         """The version from which the next watch starts."""
         self._active = time.monotonic()
+        self._wanted = 1
+        """Number of the list that must be made before the next watch; `_made` is the last one that was."""
+        self._made = 0
+        self._list_ended = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
         self._client = client
         self._type = type
         self._namespace = namespace
@@ -117,16 +122,71 @@ class Informer(Generic[T]):
         while True:
             self._active = time.monotonic()
             try:
-                if not self.resource_version:
+                if not self.resource_version or self._made < self._wanted:
+                    wanted = self._wanted
                     await self._list()
-                    self.synced.set()
-                await self._watch()
-                self._broken = 0
+                    self._listed(wanted)
+                if self._made == self._wanted:
+                    await self._watch_until_list_is_wanted()
+                    self._broken = 0
             except Silent:
                 log.debug("%s: nothing changed; watching again", self.rt.plural)
             except Exception as error:
                 self.error = error
                 await asyncio.sleep(self._after(error))
+
+    async def catch_up(self, grace: float) -> None:
+        """Return when the store has what the API server has now, or newer. Raises KubeError if it cannot be read.
+
+        The watch may reach the newest version within `grace` seconds; otherwise, the objects are listed again.
+        """
+        try:
+            query: dict[str, Any] = selectors(self._label_selector, self._field_selector) | {"limit": 1}
+            body = await self._client.raw("GET", self.rt.path(self._namespace), params=query)
+        except (NotFound, Forbidden):
+            if self._optional:
+                return
+            raise
+        newest = scan.texts(body, "metadata").get("resourceVersion", "")
+        deadline = time.monotonic() + grace
+        while self.synced.is_set() and time.monotonic() < deadline:
+            if self._reached(newest):
+                return
+            await asyncio.sleep(0.01)
+        await self.list_again()
+
+    async def list_again(self) -> None:
+        """Return after a complete list that began after this call."""
+        self._wanted += 1
+        wanted = self._wanted
+        if self._watching is not None:
+            self._watching.cancel()
+        while self._made < wanted:
+            await self._list_ended.wait()
+
+    def _reached(self, version: str) -> bool:
+        """Whether the store has this version, or a newer one."""
+        mine = self.resource_version
+        return mine == version or (mine.isdecimal() and version.isdecimal() and int(mine) >= int(version))
+
+    def _listed(self, wanted: int) -> None:
+        self._made = wanted
+        self.synced.set()
+        self._list_ended.set()
+        self._list_ended = asyncio.Event()
+
+    async def _watch_until_list_is_wanted(self) -> None:
+        # The watch must end before the list begins: its older events would replace newer objects.
+        self._watching = asyncio.create_task(self._watch(), name=f"watch of {self.rt.plural}")
+        try:
+            await self._watching
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self._made == self._wanted or (current is not None and current.cancelling()):
+                raise
+        finally:
+            self._watching.cancel()
+            self._watching = None
 
     def _after(self, error: Exception) -> float:
         """Log the error that ended a list or watch, once per outage; returns the seconds until the next attempt."""
@@ -143,7 +203,7 @@ class Informer(Generic[T]):
                 what = remedy(error, self.rt, ("list", "watch"), self._namespace)
                 log.log(level, "%s: %s%s", self.rt.plural, error, f"; {what}" if what else "")
             if self._optional:
-                self.synced.set()
+                self._listed(self._wanted)
                 return self._backoff.next() * 3
         elif isinstance(error, KubeError):
             # "storage is (re)initializing": the first response for every kind with a new CRD.

@@ -26,6 +26,7 @@ async def serving(
     metrics: tuple[str, Callable[[], bytes]] | None = None,
     healthz: tuple[str, Health | Check] | None = None,
     readyz: Check | None = None,
+    ready_note: Check = lambda: "",
     tls: ssl.SSLContext | None = None,
     documents: Mapping[str, Callable[[], Any]] | None = None,
     debug: tuple[str, Mapping[str, Handler]] | None = None,
@@ -33,7 +34,8 @@ async def serving(
     """Serve while the context is active; yields the ports by endpoint.
 
     `metrics`: address and the text to serve. `healthz`: address and the checks, or a single one; `readyz`: a check
-    for /readyz on the same address; `documents`: JSON documents by path, on the address of the metrics;
+    for /readyz on the same address, and `ready_note` what it adds to ok; `documents`: JSON documents by path, on the
+    address of the metrics;
     `debug`: address and handlers by path, on the server of the metrics if the address is the same; `tls` applies to all
     of them. Raises OSError if an address cannot be used.
     """
@@ -56,7 +58,7 @@ async def serving(
             address, health = healthz
             probes = {"/healthz": _report(health) if isinstance(health, Health) else _probe(health)}
             if readyz is not None:
-                probes["/readyz"] = _probe(readyz)
+                probes["/readyz"] = _probe(readyz, ready_note)
             ports["healthz"] = await _serve(runners, address, probes, tls)
         yield ports
     finally:
@@ -79,10 +81,10 @@ def _report(health: Health) -> Handler:
     return answer
 
 
-def _probe(check: Check) -> Handler:
+def _probe(check: Check, note: Check = lambda: "") -> Handler:
     async def answer(request: web.Request) -> web.Response:
-        wrong = check()
-        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+        wrong, more = check(), note()
+        return web.Response(text=wrong or (f"ok; {more}" if more else "ok"), status=500 if wrong else 200)
 
     return answer
 

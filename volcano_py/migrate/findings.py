@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-import re2  # type: ignore[import-untyped]
-
 from volcano_py.api.kinds import (
     CONFIGMAP,
     CUSTOMRESOURCEDEFINITION,
@@ -26,6 +24,7 @@ from volcano_py.api.kinds import (
     VALIDATINGWEBHOOKCONFIGURATION,
     VOLCANO,
 )
+from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, quoted
 from volcano_py.migrate.facts import Facts
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
@@ -179,17 +178,19 @@ def _crds(facts: Facts) -> Iterator[Finding]:
 
 
 def _topology(facts: Facts) -> Iterator[Finding]:
-    options = re2.Options()
-    options.log_errors = False
     for found in facts.of(HYPERNODE):
+        budget = Budget()
         for member in found["spec"].get("members") or ():
             pattern = ((member.get("selector") or {}).get("regexMatch") or {}).get("pattern")
             if not pattern:
                 continue
             try:
-                re2.compile(pattern, options)
-            except re2.error as error:
-                what = f"HyperNode {found['metadata']['name']}: pattern {pattern!r} is not RE2: {error}"
+                budget.use(pattern)
+            except TooCostly as error:
+                yield Finding("blocks", f"HyperNode {found['metadata']['name']} {error}", "see docs/limits.md")
+                break
+            except InvalidPattern as error:
+                what = f"HyperNode {found['metadata']['name']}: pattern {quoted(pattern)} is not RE2: {error}"
                 yield Finding("blocks", what, "use RE2 syntax")
     deep = [queue["metadata"]["name"] for queue in facts.of(QUEUE) if (queue["spec"].get("parent") or "root") != "root"]
     if deep:

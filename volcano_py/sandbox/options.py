@@ -226,12 +226,14 @@ def _announce(cluster: Sandbox, dashboard: str) -> None:
 
 async def _monitor(cluster: Sandbox, done: asyncio.Event) -> None:
     """Report components that end; set `done` when no writes are possible any more."""
-    reported: set[str] = set()
+
+    def report(name: str, code: int, pause: float) -> None:
+        where = f"see {cluster.logs}/{name}.log"
+        click.echo(f"sandbox: {name} ended with exit code {code} and starts again in {pause:.0f} s; {where}", err=True)
+
+    if cluster.components is not None:
+        cluster.components.on_end = report
     while True:
-        for name, code in cluster.components.ended().items() if cluster.components is not None else ():
-            if name not in reported:
-                reported.add(name)
-                click.echo(f"sandbox: {name} ended with exit code {code}; see {cluster.logs}/{name}.log", err=True)
         if cluster.durable is not None and cluster.durable.failure:
             done.set()
         await asyncio.sleep(0.5)

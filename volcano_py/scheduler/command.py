@@ -54,7 +54,7 @@ _IGNORED = [
 @flag(
     "--strict-config",
     True,
-    "Exit with code 2 if the configuration is invalid at the start; false: use the built-in one.",
+    "With an invalid configuration at the start use the last valid one, or wait; false: use the built-in one.",
 )
 @flag("--disable-default-scheduler-config", False, "Do not fall back to the built-in configuration.")
 @click.option(
@@ -62,6 +62,14 @@ _IGNORED = [
     type=Duration(),
     default="1s",
     help="Longest pause between cycles while anything is pending.",
+)
+@click.option(
+    "--idle-schedule-period",
+    "idle_period",
+    type=Duration(),
+    default="60s",
+    help="Longest pause between cycles while nothing is pending, for plugins that declare no time of their own; "
+    "at least --schedule-period.",
 )
 @click.option(
     "--cycle-budget", type=click.IntRange(0), default=0, help="Limit of tasks tried in one cycle; 0: no limit."

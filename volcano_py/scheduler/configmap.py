@@ -17,13 +17,14 @@ from volcano_py.api.core import ConfigMap
 from volcano_py.api.kinds import CONFIGMAP
 from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import Forbidden, NotFound, Unauthorized
+from volcano_py.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from volcano_py.kube.events import Correlator, send
 from volcano_py.kube.informer import Informer
 from volcano_py.kube.remedies import remedy
 from volcano_py.kube.wire import Undecodable
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.last_valid import LastValid
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.reload import ConfigurationFile, ConfigurationSource
@@ -49,17 +50,18 @@ class ConfigurationMap(ConfigurationSource):
         *,
         strict: bool = True,
         default: bool = True,
+        kept: LastValid | None = None,
     ) -> None:
-        super().__init__(f"ConfigMap {namespace}/{name}", actions, plugins, strict=strict, default=default)
+        super().__init__(f"ConfigMap {namespace}/{name}", actions, plugins, strict=strict, default=default, kept=kept)
         self._namespace, self._name, self._key = namespace, name, key
         self._found: ConfigMap | None = None
         self._error = ""
         self._changed = False
         self._events: list[Event] = []
+        self._correlator = Correlator("volcano")
         self._informer: Informer[ConfigMap]
 
     async def start(self, client: Client) -> None:
-        """Read it for the first time, when that is permitted. Raises KubeError; ConfigurationError, after an Event."""
         self._informer = Informer(
             client,
             CONFIGMAP,
@@ -70,11 +72,10 @@ class ConfigurationMap(ConfigurationSource):
         )
         self._informer.on(add=self._set, update=lambda _, new: self._set(new), delete=lambda _: self._set(None))
         self._found = await self._permitted(client)
-        try:
-            self._first()
-        except ConfigurationError as error:
-            await self._report_end(client, str(error))
-            raise
+        await super().start(client)
+
+    async def _look_again(self, client: Client) -> None:
+        self._found = await self._permitted(client)
 
     async def _permitted(self, client: Client) -> ConfigMap | None:
         """The ConfigMap, None if there is none. Waits for permission and valid credentials. Raises KubeError."""
@@ -92,7 +93,7 @@ class ConfigurationMap(ConfigurationSource):
                 await asyncio.sleep(backoff.next())
 
     def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
-        return {"configuration map": self._informer.run()}
+        return {**super().parts(), "configuration map": self._informer.run()}
 
     def poll(self) -> bool:
         if not self._changed:
@@ -145,8 +146,8 @@ class ConfigurationMap(ConfigurationSource):
         event = Event("ConfigMap", self._namespace, self._name, uid, kind, reason, text)
         self._events = [*self._events, event][-_MAX_EVENTS:]
 
-    async def _report_end(self, client: Client, problem: str) -> None:
-        """Write the Event of an error that ends the process, because there is no dispatcher yet."""
+    async def _report(self, client: Client, text: str) -> None:
+        """Write the Event of an error at the start, because there is no dispatcher yet."""
         if self._found is None:
             return
         about = {
@@ -156,17 +157,26 @@ class ConfigurationMap(ConfigurationSource):
             "name": self._name,
             "uid": self._found.metadata.uid,
         }
-        text = f"{problem.removeprefix(f'{self.where}: ')}; the scheduler cannot start"
-        correlator = Correlator("volcano")
-        write = correlator.correlate(about, "Warning", INVALID, text, time.time())
-        if write is not None:
-            await send(client, correlator, write)
+        write = self._correlator.correlate(about, "Warning", INVALID, text.removeprefix(f"{self.where}: "), time.time())
+        if write is None:
+            return
+        try:
+            await send(client, self._correlator, write)
+        except KubeError as error:
+            log.warning("the Event about %s cannot be written: %s", self.where, error)
 
 
 def source_of(options: Options, registry: Registry) -> ConfigurationSource:
-    """The source of the configuration by the flags. Raises ConfigurationError for a file, as its constructor does."""
+    """The source of the configuration by the flags. Raises ConfigurationError for flags that contradict each other."""
     strict, default = options.strict_config, not options.disable_default_scheduler_config
     known = registry.actions, registry.plugins
+    kept: LastValid | None = None
     if options.scheduler_configmap is not None:
-        return ConfigurationMap(*options.scheduler_configmap, *known, strict=strict, default=default)
-    return ConfigurationFile(options.scheduler_conf, *known, strict=strict, default=default)
+        namespace, name, key = options.scheduler_configmap
+        if not options.shadow:
+            kept = LastValid(namespace, f"{name}-last-valid", f"ConfigMap {namespace}/{name}/{key}")
+        return ConfigurationMap(namespace, name, key, *known, strict=strict, default=default, kept=kept)
+    if not options.shadow:
+        name = f"{options.lease_name}-scheduler-conf-last-valid"
+        kept = LastValid(options.lease_namespace, name, f"file {options.scheduler_conf}")
+    return ConfigurationFile(options.scheduler_conf, *known, strict=strict, default=default, kept=kept)

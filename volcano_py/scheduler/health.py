@@ -8,13 +8,14 @@ from __future__ import annotations
 from volcano_py.kube.health import Check, Health, Progress
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
+from volcano_py.scheduler.failed_cycles import FailedCycles
 
 
-def checks(progress: Progress, handle: DispatcherHandle) -> Health:
+def checks(progress: Progress, handle: DispatcherHandle, failed: FailedCycles) -> Health:
     """The checks that exist from the start on."""
     health = Health()
     health.add("ping", lambda: "")
-    health.add("cycles", progress.check)
+    health.add("cycles", lambda: progress.check() or failed.check())
     health.add("dispatcher", handle.problem)
     health.add("election", handle.election_problem)
     return health

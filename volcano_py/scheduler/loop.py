@@ -1,13 +1,15 @@
 """CycleLoop: when a cycle runs. Volcano: Scheduler.Run with wait.Until.
 
-* Never before every watched kind has been listed, nor without leadership, nor while too many operations wait for their
+* Never before every watched kind has been listed, nor without leadership, nor before a new leader has current lists
+  (`cache.takeover`), nor while too many operations wait for their
   results.
 * Soon after a change, at most 20 ms later and 20 ms after the cycle before, so that a burst of changes is one cycle.
 * Without a change once in `--schedule-period` while anything is pending, because some rules depend on the time.
+* When nothing is pending, at the time that a plugin or action has declared (`Session.wake_at`), and otherwise once in
+  `--idle-schedule-period`, for those that declare none.
 * When pods and PodGroups of jobs change and nothing is pending, only statuses follow: their cycle waits for the next
   pending pod, or 0.2 s.
-* Not at all while the model is not dirty and nothing is pending: pods without a job (those of profiles and of other
-  schedulers) cause no cycle then.
+* Pods without a job (those of profiles and of other schedulers) cause no cycle while nothing is pending.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from math import inf
 
 from volcano_py.kube.health import Progress
 from volcano_py.scheduler.cache.cache import Cache
@@ -33,21 +36,25 @@ WAITING_PHASES = ("", "Pending")
 
 
 class CycleLoop:
-    """Calls `run_cycle()` in the event loop. `wake()` reports that there may be work."""
+    """Calls `run_cycle()` in the event loop, which returns the seconds until a cycle is due without a change (infinite:
+    none is declared). `wake()` reports that there may be work.
+    `periods`: `--schedule-period` and `--idle-schedule-period`."""
 
     def __init__(
         self,
         cache: Cache,
         handle: DispatcherHandle,
         progress: Progress,
-        schedule_period: float,
-        run_cycle: Callable[[], None],
+        periods: tuple[float, float],
+        run_cycle: Callable[[], float],
     ) -> None:
         self._cache = cache
         self._handle = handle
         self._progress = progress
-        self._schedule_period = schedule_period
+        self._schedule_period, self._idle_period = periods[0], max(periods)
         self._run_cycle = run_cycle
+        self._due = inf
+        """When a cycle is due that was declared, in monotonic seconds."""
         self._changed = asyncio.Event()
         self._running = False
         self._ended = 0.0
@@ -68,14 +75,16 @@ class CycleLoop:
             self._progress.working()
             await self._wait_for_work()
             self._changed.clear()
-            if not self._handle.leading or not self._handle.credits:
+            if not self._handle.deciding or not self._handle.credits:
                 # Results and leadership call `wake`.
                 self._progress.idle()
                 await self._changed.wait()
                 continue
             begun = time.monotonic()
-            self._run_cycle()
+            declared = self._run_cycle()
             self._ended = time.monotonic()
+            # Never sooner than a period, so that a declaration cannot keep the process busy.
+            self._due = self._ended + max(declared, self._schedule_period)
             self._duration = self._ended - begun
 
     async def _wait_for_work(self) -> None:
@@ -85,13 +94,15 @@ class CycleLoop:
         statuses_due: float | None = None
         while not model.dirty:
             limit = None
-            if self._handle.leading and has_pending(model):
+            if self._handle.deciding and has_pending(model):
                 if model.jobs_moved or model.others_moved:
                     return
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
-            elif self._handle.leading and model.jobs_moved:
+            elif self._handle.deciding and model.jobs_moved:
                 statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
                 limit = max(0.0, statuses_due - time.monotonic())
+            elif self._handle.deciding:
+                limit = max(0.0, min(self._ended + self._idle_period, self._due) - time.monotonic())
             if not self._changed.is_set():
                 self._progress.idle(limit)
             try:

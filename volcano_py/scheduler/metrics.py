@@ -86,12 +86,18 @@ class Metrics:
         self.evictions = self._counter("eviction_transactions_total", "Committed statements with an eviction", "action")
         own: dict[str, Any] = {"namespace": "volcano_py", "registry": self.registry}
         self.cycles = Counter("cycles_total", "Sessions opened", **own)
+        self.failed_cycles = Gauge("failed_cycles", "Cycles that failed in succession until now", **own)
         self.faults = Counter("plugin_faults_total", "Plugins that raised", ("plugin", "point"), **own)
         self.quarantined = Gauge("quarantined_objects", "Objects that cannot be used", ("kind",), **own)
         self.jobs_without_queue = Gauge("jobs_without_queue", "Jobs that wait for a queue that does not exist", **own)
         self.unanswered = Gauge("unanswered_operations", "Operations at the dispatcher", **own)
         self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
         self.leading = Gauge("leading", "1 while plans may be written", **own)
+        self.takeover_lists = Gauge("takeover_lists_missing", "Kinds that a new leader waits for, to decide", **own)
+        self.configuration_invalid = Gauge(
+            "configuration_invalid", "1 while the document is invalid and another configuration, or none, is in force",
+            **own,
+        )  # fmt: skip
         self.restarts = Gauge("dispatcher_restarts", "Dispatchers that had to be replaced", **own)
         self.connected = Gauge("watches_connected", "1 while the main kinds are being watched", **own)
         self.results = Counter("operation_results_total", "Operations by kind and outcome", ("op", "outcome"), **own)

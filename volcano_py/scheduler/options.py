@@ -25,6 +25,7 @@ class Options:
     config: str = ""
     """File with a KubeSchedulerConfiguration: the profiles that schedule pod by pod."""
     schedule_period: float = 1.0
+    idle_period: float = 60.0
     cycle_budget: int = 0
     default_queue: str = "default"
     kube_api_qps: float = 2000.0

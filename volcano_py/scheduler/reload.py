@@ -2,12 +2,13 @@
 
 It comes from a file (`ConfigurationFile`) or from a ConfigMap (`configmap.ConfigurationMap`); what both do with a new
 document is in `ConfigurationSource`. A document that cannot be used is one error line; the last valid one stays in
-force. A change of a file is detected by its inode, size and time once a second, which works with the symlinks of a
-mounted ConfigMap.
+force, also after a restart (`last_valid`). Without one, a start waits for a valid document. A change of a file is
+detected by its inode, size and time once a second, which works with the symlinks of a mounted ConfigMap.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Collection, Coroutine
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import KubeError
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError, load, unknown_plugins
+from volcano_py.scheduler.last_valid import LastValid, document
 from volcano_py.scheduler.model.plan import Operation
 
 log = logging.getLogger(__name__)
@@ -28,11 +31,25 @@ class ConfigurationSource:
     """`configuration` is the one in force. `where` names the source in messages, empty for the built-in document."""
 
     configuration: Configuration
+    _client: Client
 
     def __init__(
-        self, where: str, actions: Collection[str], plugins: Collection[str], *, strict: bool, default: bool
+        self,
+        where: str,
+        actions: Collection[str],
+        plugins: Collection[str],
+        *,
+        strict: bool,
+        default: bool,
+        kept: LastValid | None = None,
     ) -> None:
         self.where = where
+        self.waiting = ""
+        """Why no configuration is in force; empty when there is one."""
+        self.fallback = ""
+        """Which other configuration is in force since the start, as the document was invalid then."""
+        self.kept = kept
+        """Where the last valid document is kept; None: an invalid one at the start is an error."""
         self._actions = actions
         self._plugins = plugins
         self._strict = strict
@@ -40,14 +57,73 @@ class ConfigurationSource:
         self._problem = ""
 
     async def start(self, client: Client) -> None:
-        """Read the first document, if it is in the API server.
+        """Put the first configuration in force, if the constructor has not.
 
-        Raises KubeError, and ConfigurationError as the constructor of a file does.
+        Returns when one is in force: with an invalid document that is the one that was kept, or the next valid one.
+        Raises KubeError, and ConfigurationError without a place where the last valid document is kept.
         """
+        self._client = client
+        if hasattr(self, "configuration"):
+            return
+        try:
+            self._first()
+            return
+        except ConfigurationError as error:
+            if self.kept is None:
+                await self._report(client, f"{error}; the scheduler cannot start")
+                raise
+            problem = str(error)
+        found = await self.kept.read(client)
+        if found is not None:
+            try:
+                self.configuration = self._load(document(found))
+            except ConfigurationError as error:
+                log.warning("%s is not valid for this version and is not used: %s", self.kept, error)
+            else:
+                self.fallback = f"the last valid configuration is in force, from {self.kept}"
+                self._keep(problem, self.fallback)
+                return
+        await self._wait_for_a_valid_one(client, problem)
+
+    async def _wait_for_a_valid_one(self, client: Client, problem: str) -> None:
+        reported = ""
+        while True:
+            self.waiting = (
+                f"{problem}; nothing is scheduled until it is valid; correct it, or use --strict-config=false"
+            )
+            if self.waiting != reported:
+                reported = self.waiting
+                log.error("%s", self.waiting)
+                await self._report(client, self.waiting)
+            await asyncio.sleep(INTERVAL)
+            try:
+                await self._look_again(client)
+                self.configuration = self._read()
+            except ConfigurationError as error:
+                problem = str(error)
+            except KubeError as error:
+                log.warning("%s cannot be read, retrying: %s", self.where, error)
+            else:
+                self.waiting = ""
+                text = f"a new configuration is in force: actions {', '.join(self.configuration.actions)}"
+                log.info("%s: %s", self.where, text)
+                self.in_force(text)
+                return
+
+    async def _look_again(self, client: Client) -> None:
+        """Read the document again while no task follows it. Raises KubeError."""
+
+    async def _report(self, client: Client, text: str) -> None:
+        """Report an error at the start, when there is no dispatcher yet."""
+
+    @property
+    def problem(self) -> str:
+        """Why the document as it is now is not in force; empty if it is."""
+        return self.waiting or self._problem
 
     def parts(self) -> dict[str, Coroutine[Any, Any, None]]:
         """Tasks that must run beside the scheduler, by name."""
-        return {}
+        return {} if self.kept is None else {"last valid configuration": self.kept.run(self._client)}
 
     def poll(self) -> bool:
         """Check for a change; whether a new configuration is in force now."""
@@ -91,7 +167,7 @@ class ConfigurationSource:
         except ConfigurationError as error:
             self._keep(str(error), "the configuration in force is kept")
             return False
-        repaired, self._problem = bool(self._problem), ""
+        repaired, self._problem, self.fallback = bool(self._problem), "", ""
         if new == self.configuration and not repaired:
             return False
         changed, self.configuration = new != self.configuration, new
@@ -109,7 +185,10 @@ class ConfigurationSource:
     def _read(self) -> Configuration:
         text = self._text()
         try:
-            return self._load(text)
+            configuration = self._load(text)
+            if self.kept is not None:
+                self.kept.put(text)
+            return configuration
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.where}: {error}") from None
         except RecursionError:
@@ -134,13 +213,14 @@ class ConfigurationFile(ConfigurationSource):
         *,
         strict: bool = True,
         default: bool = True,
+        kept: LastValid | None = None,
     ) -> None:
         """Read it for the first time.
 
         Raises ConfigurationError when the file is invalid or missing and `strict` is set, or when
-        `default` (the built-in configuration) is off.
+        `default` (the built-in configuration) is off. With `kept`, `start` reads it, and waits instead.
         """
-        super().__init__(path, actions, plugins, strict=strict, default=default)
+        super().__init__(path, actions, plugins, strict=strict, default=default, kept=kept if path else None)
         self._version: tuple[int, ...] | None = None
         if not path:
             if not default:
@@ -151,7 +231,8 @@ class ConfigurationFile(ConfigurationSource):
             self.configuration = self._load(DEFAULT_TEXT)
             return
         self._version = file_version(path)
-        self._first()
+        if kept is None:
+            self._first()
 
     def poll(self) -> bool:
         if not self.where:

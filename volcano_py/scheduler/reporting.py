@@ -9,13 +9,16 @@ from volcano_py.kube.remedies import for_denied
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.failed_cycles import FailedCycles
 from volcano_py.scheduler.metrics import Metrics
-from volcano_py.scheduler.model.plan import Event, NativeGroupStatus, Operation, PodGroupStatus, QueueStatus
+from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.reload import ConfigurationSource
 from volcano_py.scheduler.run_once import Report
 
 log = logging.getLogger(__name__)
 
+REPEAT_AFTER = 600.0
+"""Seconds after which the failure of a write with the same reason is logged again."""
 MAX_DISTINCT_WARNINGS = 1_000
 """Different warnings since the configuration was read; more are not logged."""
 
@@ -24,13 +27,20 @@ class Reporter:
     """Reports cycles and results; each warning once per configuration."""
 
     def __init__(
-        self, metrics: Metrics, cache: Cache, handle: DispatcherHandle, configuration: ConfigurationSource
+        self,
+        metrics: Metrics,
+        cache: Cache,
+        handle: DispatcherHandle,
+        configuration: ConfigurationSource,
+        failed_cycles: FailedCycles,
     ) -> None:
         self.metrics = metrics
         self._cache = cache
         self._handle = handle
         self._configuration = configuration
+        self._failed_cycles = failed_cycles
         self._reported_warnings: set[str] = set()
+        self._failures = Repeated()
 
     def configuration_changed(self) -> None:
         """Report warnings again that occur with the new configuration, too."""
@@ -51,14 +61,23 @@ class Reporter:
         """Report the result of an operation."""
         self.metrics.result(op, result, self._cache.model, time.time())
         if result.outcome == "failed":
-            log.log(
-                logging.DEBUG if isinstance(op, Event) or _was_deleted(op, result.message) else logging.WARNING,
-                "%s of %s: %s%s",
-                type(op).__name__,
-                f"{getattr(op, 'namespace', '')}/{op.name}".strip("/"),
-                result.message,
-                for_denied(result.message),
-            )
+            self._failed(op, result.message)
+
+    def _failed(self, op: Operation, message: str) -> None:
+        """Log why a write failed, once for each verb and reason in ten minutes: many objects may have the same one."""
+        verb = type(op).__name__
+        name = f"{getattr(op, 'namespace', '')}/{op.name}".strip("/")
+        quiet = isinstance(op, Event) or _was_deleted(op, message)
+        more = 0 if quiet else self._failures.seen(f"{verb} {message.replace(op.name, '*')}", time.monotonic())
+        log.log(
+            logging.DEBUG if quiet or more is None else logging.WARNING,
+            "%s of %s: %s%s%s",
+            verb,
+            name,
+            message,
+            for_denied(message),
+            f" (and {more} times more since the last line about it)" if more else "",
+        )
 
     def expose(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -69,6 +88,8 @@ class Reporter:
         counts = self._cache.quarantine.counts()
         for kind in self._cache.informers:
             m.quarantined.labels(kind).set(counts.get(kind, 0))
+        m.configuration_invalid.set(bool(self._configuration.problem))
+        m.failed_cycles.set(self._failed_cycles.count)
         m.connected.set(self._cache.connected)
         m.unknown.set(self._cache.resync.unknown)
         return m.expose()
@@ -96,9 +117,29 @@ class Reporter:
 
 
 def _was_deleted(op: Operation, message: str) -> bool:
-    """Whether a status came too late, as the object had just been deleted: that is normal operation.
+    """Whether a write came too late, as the object had just been deleted, or its namespace: that is normal operation.
 
     A missing kind has another message, and is a warning.
     """
-    statuses = isinstance(op, PodGroupStatus | NativeGroupStatus | QueueStatus)
-    return statuses and message.endswith(f'"{op.name}" not found')
+    if message.endswith((f'"{op.name}" not found', " was deleted")):
+        return True
+    return "because it is being terminated" in message
+
+
+class Repeated:
+    """Which of many equal log lines are written: the first, and one in ten minutes with the number of the others."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, tuple[float, int]] = {}
+
+    def seen(self, text: str, now: float) -> int | None:
+        """None: this line is left out; otherwise how many were left out since the last one."""
+        last, left_out = self._lines.get(text, (None, 0))
+        if last is not None and now - last < REPEAT_AFTER:
+            self._lines[text] = last, left_out + 1
+            return None
+        if len(self._lines) >= MAX_DISTINCT_WARNINGS:
+            self._lines = {line: kept for line, kept in self._lines.items() if now - kept[0] < REPEAT_AFTER}
+        if len(self._lines) < MAX_DISTINCT_WARNINGS:
+            self._lines[text] = now, 0
+        return left_out

@@ -14,6 +14,7 @@ from volcano_py.scheduler.actions import ACTIONS
 from volcano_py.scheduler.actions.eviction.back_off import count_rounds
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.empty_groups import end_claims
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
@@ -97,6 +98,7 @@ def run_once(
     if model.check_states:
         session.callbacks.faults += [Fault("model", "verify-incremental", text, "") for text in differences(model)]
     try:
+        end_claims(session)
         with timed("session", "plugins"):
             plugins = open_plugins(session, registry, report, timed)
         for name in configuration.actions:

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Sequence
+from math import inf
 from pathlib import Path
 
 from volcano_py.api.core import ConfigMap
@@ -26,12 +27,14 @@ from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.cache.takeover import Takeover
 from volcano_py.scheduler.collection import paused
 from volcano_py.scheduler.configmap import source_of
 from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_socket
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import extended, profile_plugins
+from volcano_py.scheduler.failed_cycles import FailedCycles
 from volcano_py.scheduler.framework.kernels import chosen, core_is_compiled, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
@@ -107,12 +110,25 @@ class Scheduler:
             gates,
             on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
         )
-        self.cycle_loop = CycleLoop(self.cache, self.handle, progress, options.schedule_period, self._run_cycle)
+        self.cache.emit_later = self._send_held
+        if self.source.kept is not None:
+            self.source.kept.may_write = lambda: self.handle.leading
+        self.takeover = Takeover(
+            self.cache.informers,
+            self.cache.plurals,
+            self._lists_are_current,
+            exclusive=options.shadow or not options.leader_elect,
+        )
+        self.handle.prepared = lambda: self.takeover.ready
+        periods = options.schedule_period, options.idle_period
+        self.cycle_loop = CycleLoop(self.cache, self.handle, progress, periods, self._run_cycle)
+        self.failed_cycles = FailedCycles()
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
+        metrics.takeover_lists.set_function(lambda: len(self.takeover.missing))
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
-        self.reporter = Reporter(metrics, self.cache, self.handle, self.source)
+        self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles)
         self.profiles: LiveProfiles | None = None
         if profiles is not None:
             self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
@@ -121,7 +137,7 @@ class Scheduler:
             self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
             live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
-        self.health = checks(progress, self.handle)
+        self.health = checks(progress, self.handle, self.failed_cycles)
 
     # ---- the parts ---------------------------------------------------------------------------------------
 
@@ -146,6 +162,7 @@ class Scheduler:
             parts = {
                 "dispatcher": self.handle.run(),
                 "cache": self.cache.run(),
+                "takeover": self.takeover.run(),
                 "configuration": self._follow_configuration(),
                 **self.source.parts(),
             }
@@ -187,12 +204,21 @@ class Scheduler:
                 metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
                 documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
+                readyz=self._readiness,
+                ready_note=lambda: self.source.fallback,
                 debug=(o.listen_address, pprof.handlers()) if o.enable_pprof else None,
                 tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
             ) as ports,
             serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
         ):
             yield ports
+
+    def _readiness(self) -> str:
+        """Why this scheduler is not ready, for /readyz; empty if it is."""
+        if self.source.waiting:
+            return self.source.waiting
+        healthy, text = self.health.answer()
+        return "" if healthy else text
 
     def _dumps(self) -> Dumps:
         return Dumps(lambda: parts(self.cache.informers.values()), lambda: summary.lines(self.cache.model))
@@ -215,7 +241,8 @@ class Scheduler:
         if use_compiled_for(len(self.cache.model.nodes)):
             log.info("vector operations: %s", chosen().name)
 
-    def _run_cycle(self) -> None:
+    def _run_cycle(self) -> float:
+        """Run a cycle; returns the seconds until the next one that was declared."""
         begun = time.monotonic()
         self.cycles += 1
         configuration, now, seed = self.source.configuration, time.time(), self._seed
@@ -243,18 +270,28 @@ class Scheduler:
                     assume=self.shadow is None,
                 )
             decided = report.plan
-        except Exception:
-            log.exception("a cycle failed; the next one follows in %s s", self.options.schedule_period)
+        except Exception as error:
+            # The traceback once for each reason: the same cycle follows again and again.
+            log.error(
+                "a cycle failed, the %d. in succession: %r; the next one follows in %s s",
+                self.failed_cycles.count + 1,
+                error,
+                self.options.schedule_period,
+                exc_info=self.failed_cycles.failed(error),
+            )
             self.cache.model.dirty = False
         else:
+            self.failed_cycles.ended()
             self.last_report = report
             if self.shadow is not None:
                 self.shadow.decided(report)
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun, written=self.shadow is None)
             self.extenders.wake()
+            return report.session.next_wake - time.time()
         finally:
             if self.recorder is not None:
                 self.recorder.end(decided)
+        return inf
 
     def _try(self) -> Report:
         """A cycle of which nothing is kept."""
@@ -265,8 +302,18 @@ class Scheduler:
         )
 
     def _send(self, operations: Sequence[Operation]) -> None:
-        self.handle.emit(operations)
+        passing = self.cache.status_backoff.passing(operations)
+        if passing:
+            self.handle.emit(passing)
         self.reporter.metrics.emitted(operations, self.cache.model, time.time())
+
+    def _send_held(self, operations: list[Operation]) -> None:
+        """Send statuses whose back-off is over. Without leadership they are lost, as those that wait for a write."""
+        if self.handle.leading:
+            self.handle.emit(operations)
+        else:
+            for op in operations:
+                self.cache.forget(op)
 
     # ---- from the dispatcher to the cache ----------------------------------------------------------------
 
@@ -279,11 +326,19 @@ class Scheduler:
 
     def _leadership_changed(self, leading: bool) -> None:
         if leading:
-            log.info("leading: cycles may run")
+            log.info("leading: cycles may run" if self.takeover.exclusive else "leading; reading current lists")
             self.cache.quarantine.report_again()
             self.cache.model.dirty = True
-        elif not self.stopping:
-            log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+            self.takeover.begin()
+        else:
+            self.takeover.end()
+            if not self.stopping:
+                log.warning("not leading; the Lease is held by %s", self.handle.holder or "no candidate")
+        self._wake()
+
+    def _lists_are_current(self) -> None:
+        log.info("leading: cycles may run")
+        self.cache.model.dirty = True
         self._wake()
 
     def _wake(self) -> None:

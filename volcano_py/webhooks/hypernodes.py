@@ -1,4 +1,4 @@
-"""Admission of HyperNodes: there is a member, and the patterns are valid. Volcano: /hypernodes/validate.
+"""Admission of HyperNodes: there is a member, and its patterns can be used. Volcano: /hypernodes/validate.
 
 The CRD validates that a member has exactly one kind of selector.
 """
@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
+from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, quoted
 from volcano_py.webhooks.lookup import Manifest
-
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 
 
 def validate_hypernode(hypernode: Manifest) -> list[str]:
@@ -26,13 +22,17 @@ def validate_hypernode(hypernode: Manifest) -> list[str]:
 
 
 def _check_patterns(members: list[dict[str, Any]]) -> Iterator[str]:
+    """One problem for each invalid pattern, until the object has used its budget."""
+    budget = Budget()
     for index, member in enumerate(members):
         pattern = ((member.get("selector") or {}).get("regexMatch") or {}).get("pattern") or ""
         try:
-            re2.compile(pattern, _QUIET)
-        except re2.error as error:
-            cause = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+            budget.use(pattern)
+        except TooCostly as error:
+            yield f"spec.members: Too many: the HyperNode {error}"
+            return
+        except InvalidPattern as error:
             yield (
-                f"spec.members[{index}].selector.regexMatch.pattern: Invalid value: {pattern!r}: "
-                f"member regexMatch pattern is invalid: error parsing regexp: {cause}; use RE2 syntax"
+                f"spec.members[{index}].selector.regexMatch.pattern: Invalid value: {quoted(pattern)}: "
+                f"member regexMatch pattern is invalid: error parsing regexp: {error}"
             )

@@ -21,7 +21,7 @@ from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus
+from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
 
 PENDING = {"phase": "Pending"}
 
@@ -340,6 +340,34 @@ async def test_a_conflict_waits_for_the_watch(api):
         api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
         await live.until(lambda: live.model.jobs["default/g"].pod_group.status.phase == "Inqueue")
         assert live.model.jobs_moved
+
+
+@pytest.mark.parametrize("kind", ["PodGroup", "Queue"])
+async def test_a_conflict_without_a_newer_version_is_decided_again(api, kind):
+    fill(api)
+    api.put("queues", {"metadata": {"name": "q"}, "spec": {"weight": 1}, "status": {"allocated": {"cpu": "1"}}})
+    async with Live(api) as live:
+        group = live.model.jobs["default/g"].pod_group
+        queue = live.model.queues["q"].object
+        wrote = (
+            PodGroupStatus(
+                "default", "g", group.metadata.uid, {"phase": "Running"}, False, group.metadata.resource_version
+            )
+            if kind == "PodGroup"
+            else QueueStatus("q", {"cpu": "2"}, queue.metadata.resource_version)
+        )
+
+        def state():
+            phase = live.model.jobs["default/g"].pod_group.status.phase
+            return phase, live.model.queues["q"].object.status.allocated
+
+        before = state()
+        live.model.assume(wrote)
+        assert state() != before
+        live.model.dirty = False
+        live.cache.handle_result(wrote, Result(1, "conflict"))
+        await live.until(lambda: live.model.dirty)
+        assert state() == before
 
 
 async def test_the_back_off_of_a_pod_ends_with_the_pod(api):

@@ -12,8 +12,10 @@ import time
 import pytest
 import yaml
 from fake_api import pod, status
+from msgspec.structs import replace
 
 from tests.waiting import budget
+from volcano_py.scheduler.dispatch import handle
 from volcano_py.scheduler.dispatch.frames import InvalidFrame, Reader, encode
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import (
@@ -95,6 +97,22 @@ async def test_binds_are_carried_out_and_acknowledged(tmp_path, api):
         assert set(api.bindings.values()) == {"n1"} and len(api.bindings) == 300
         await d.until(lambda: any(o.get("reason") == "Scheduled" for o in api.objects.values()))
     assert api.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is released"
+
+
+async def test_many_operations_are_sent_in_several_frames(tmp_path, api, monkeypatch):
+    monkeypatch.setattr(handle, "MAX_OPERATIONS", 3)
+    binds = put_pods(api, 8)
+    async with Running(tmp_path, api) as d:
+        sent = []
+        send = d.handle._pipe.send
+        monkeypatch.setattr(d.handle._pipe, "send", lambda message: (sent.append(message), send(message)))
+        d.handle.emit(binds)
+        await d.until(lambda: not d.handle.unanswered)
+        assert all(d.outcome(b) == ["done"] for b in binds)
+        plans = [message for message in sent if isinstance(message, Plan)]
+        assert [len(p.operations) for p in plans] == [3, 3, 2] and len({p.statement for p in plans}) == 1
+        d.handle.emit([replace(b, barrier="b") for b in binds])
+        assert len(sent[-1].operations) == 8, "binds that wait for each other are one plan"
 
 
 async def test_the_decider_gets_the_counts_of_the_requests(tmp_path, api):

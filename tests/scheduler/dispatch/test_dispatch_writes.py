@@ -4,7 +4,7 @@ import json
 
 import pytest
 from aiohttp import web
-from fake_api import pod, status
+from fake_api import NATIVE_GROUPS, pod, status
 
 from volcano_py.kube import Client
 from volcano_py.kube.credentials import Credentials
@@ -14,10 +14,12 @@ from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
     Evict,
+    NativeGroupStatus,
     Nomination,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
+    RemoveGate,
 )
 
 BIND = Bind("default", "a", "u", "n1", "default/g", {"k": "v"})
@@ -125,6 +127,71 @@ async def test_a_pod_that_changes_meanwhile_is_deleted(api, writer):
     api.fault("DELETE ", meanwhile, times=2)
     assert await writer.write(EVICT) is None
     assert ("pods", "default", "a") not in api.objects
+
+
+@pytest.mark.parametrize("code", [409, 404])
+async def test_an_eviction_whose_status_is_rejected_is_not_reported_as_done(api, writer, code):
+    """Neither a conflict without a newer version nor a 404 shows that the pod is gone."""
+    put_pod(api)
+    api.fault("PATCH ", lambda r: status(code, {409: "Conflict", 404: "NotFound"}[code], "not now"), times=2)
+    assert await writer.write(EVICT) is None
+    assert ("pods", "default", "a") not in api.objects
+    put_pod(api)
+    api.fault("PATCH ", lambda r: status(code, {409: "Conflict", 404: "NotFound"}[code], "not now"), times=3)
+    failure = await writer.write(EVICT)
+    assert failure.kind == "rejected" and not failure.pod_gone
+    assert failure.message == "pod default/a is not evicted, its status cannot be written: not now"
+    assert ("pods", "default", "a") in api.objects
+
+
+async def test_an_eviction_of_a_pod_that_is_replaced_during_a_conflict_succeeds(api, writer):
+    put_pod(api)
+
+    def replaced(request):
+        put_pod(api, uid="another")
+        return status(409, "Conflict")
+
+    api.fault("PATCH ", replaced)
+    assert await writer.write(EVICT) is None
+    assert stored(api)["metadata"]["uid"] == "another" and not [c for c in api.log if c.startswith("DELETE")]
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        PodCondition("default", "a", "u", "Unschedulable", "m"),
+        Nomination("default", "a", "u", "n1"),
+        RemoveGate("default", "a", "u"),
+        NativeGroupStatus("default", "a", "u", [{"type": "PodGroupScheduled", "status": "False"}]),
+        BIND,
+    ],
+    ids=lambda op: type(op).__name__,
+)
+async def test_a_conflict_is_compared_with_the_object_as_it_is_now(api, writer, op):
+    api.native_gangs = True
+    plural = NATIVE_GROUPS if isinstance(op, NativeGroupStatus) else "pods"
+    made = pod("a", spec={"schedulerName": "volcano"})
+    for uid, gone in (("u", False), ("another", True), ("", True)):
+        api.objects.clear()
+        if uid:
+            made["metadata"]["uid"] = uid
+            api.put(plural, made)
+        api.fault(("POST " if op is BIND else "PATCH "), lambda r: status(409, "Conflict", "not now"))
+        failure = await writer.write(op)
+        assert (failure.kind, failure.pod_gone) == ("rejected", gone), uid
+
+
+async def test_after_a_conflict_the_version_that_was_written_last_is_not_assumed(api, writer):
+    """For example, because the API server has been restored from a backup."""
+    first = api.put("podgroups", GROUP)["metadata"]["resourceVersion"]
+
+    def decided(phase):
+        return PodGroupStatus("default", "g", "u", {"phase": phase}, False, first)
+
+    assert await writer.write(decided("Inqueue")) is None
+    api.objects[("podgroups", "default", "g")] = {**GROUP, "metadata": {**GROUP["metadata"], "resourceVersion": first}}
+    assert (await writer.write(decided("Running"))).kind == "conflict"
+    assert await writer.write(decided("Running")) is None
 
 
 async def test_a_condition_keeps_the_others_and_its_first_transition_time(api, writer):

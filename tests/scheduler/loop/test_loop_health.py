@@ -72,6 +72,31 @@ async def test_a_loop_that_hangs_fails(tmp_path: Path, monkeypatch: pytest.Monke
         await until(fails, "a loop that hangs is healthy")
 
 
+async def test_cycles_that_fail_one_after_another_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path) as c, running(c.options(**SERVED, schedule_period=0.05)) as scheduler:
+
+        def broken(*_: Any, **__: Any) -> None:
+            raise RuntimeError("HyperNode r0 has a fault")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("volcano_py.scheduler.server.run_once", broken)
+            await c.submit("waits")
+
+            async def fails() -> bool:
+                return "[-]cycles failed: the last " in (await healthz(scheduler))[1]
+
+            await until(fails, "a scheduler of which every cycle fails is healthy")
+            assert "the last reason: RuntimeError: HyperNode r0 has a fault" in (await healthz(scheduler))[1]
+            assert scheduler.failed_cycles.count >= 5
+            assert b"volcano_py_failed_cycles %d.0" % scheduler.failed_cycles.count in scheduler.reporter.expose()
+            tracebacks = [r for r in caplog.records if "a cycle failed" in r.message and r.exc_info]
+            assert len(tracebacks) == 1
+        await c.scheduled("waits")
+        assert await healthz(scheduler) == (200, "ok")
+
+
 async def test_a_dispatcher_that_hangs_fails_until_it_is_replaced(tmp_path: Path) -> None:
     async with cluster(tmp_path) as c, running(c.options(**SERVED, heartbeat_timeout=3.0)) as scheduler:
         os.kill(scheduler.handle.pid, signal.SIGSTOP)

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 
+import aiohttp
 import pytest
 import yaml
 from fake_api import status
 
 from tests.waiting import budget
 from volcano_py.scheduler import loop
+from volcano_py.scheduler.model.plan import PodCondition
 from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.server import Scheduler
 
@@ -352,16 +354,29 @@ async def test_the_command_leads_dumps_and_ends_on_sigterm(tmp_path, api):
         process.communicate()
 
 
-async def test_a_bad_configuration_is_exit_code_2_and_one_line(tmp_path, api):
+async def test_a_bad_configuration_is_one_line_and_no_exit(tmp_path, api):
     conf = tmp_path / "conf"
     conf.write_text('actions: "alocate"')
     process = run_command(tmp_path, api, f"--scheduler-conf={conf}")
     try:
         async with asyncio.timeout(budget()):
+            line = ""
+            while "ERROR" not in line:
+                line = await asyncio.to_thread(process.stderr.readline)
+            assert str(conf) in line and "did you mean allocate" in line
+            process.send_signal(signal.SIGTERM)
             _, text = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 2
-        (line,) = [entry for entry in text.splitlines() if "ERROR" in entry]
-        assert str(conf) in line and "did you mean allocate" in line
+        assert process.returncode == 0 and "ERROR" not in text
+    finally:
+        process.kill()
+
+
+async def test_flags_without_any_configuration_are_exit_code_2(tmp_path, api):
+    process = run_command(tmp_path, api, "--disable-default-scheduler-config")
+    try:
+        async with asyncio.timeout(budget()):
+            _, text = await asyncio.to_thread(process.communicate)
+        assert process.returncode == 2 and "neither --scheduler-conf nor --scheduler-configmap is set" in text
     finally:
         process.kill()
 
@@ -396,3 +411,249 @@ async def test_the_dispatcher_is_killed(tmp_path, api, when):
         await live.until(lambda: live.scheduler.handle.restarts == 1)
         put_gang(api, "later", 1)
         await live.until(lambda: len(live.bound()) == 4)
+
+
+async def test_a_conflict_without_a_newer_version_does_not_stop_a_gang(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    api.fault("PATCH /apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/g", status(409, "Conflict", "x"))
+    async with Live(tmp_path, api) as live:
+        await live.until(lambda: len(api.bindings) == 2)
+
+
+async def test_a_rejected_status_is_one_request_and_one_warning_in_its_pause(tmp_path, api, caplog):
+    put_node(api, "n1", cpu="1")
+    put_gang(api, "g", 2)
+    for _ in range(200):
+        api.fault("PATCH /api/v1/namespaces/default/pods/g-0/status", status(403, "Forbidden", "not you"))
+    async with Live(tmp_path, api) as live:
+        backoff = live.scheduler.cache.status_backoff
+        key = (PodCondition, "Pod", "default/g-0")
+        await live.until(lambda: key in backoff._entries and backoff._entries[key].failures == 2)
+        calls = [call for call in api.log if call.startswith("PATCH /api/v1/namespaces/default/pods/g-0/status")]
+        assert len(calls) == 2
+        warnings = [r for r in caplog.records if "PodCondition of default/g-0" in r.getMessage()]
+        assert len(warnings) == 1
+
+
+ELECTION = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.1}
+
+
+META = {"name": "volcano", "namespace": "volcano-system"}
+
+
+def hold_lease(api, holder):
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 1000, "renewTime": "2099-01-01T00:00:00.000000Z"}
+    api.put("leases", {"metadata": META, "spec": spec})
+
+
+class Standby(Live):
+    """A scheduler that waits for the Lease, with its first lists."""
+
+    async def __aenter__(self):
+        hold_lease(self.api, "another")
+        self.task = asyncio.create_task(self.scheduler.run())
+        await self.until(lambda: self.scheduler.cache.ready.is_set())
+        return self
+
+
+async def test_a_new_leader_with_a_stale_watch_does_not_bind_to_capacity_that_was_given_away(tmp_path, api):
+    """The leader before it has filled the node of 4 cpus; the watch of pods has not returned that yet."""
+    put_node(api, "n1", cpu="4")
+    async with Standby(tmp_path, api, **ELECTION) as live:
+        live.scheduler.cache.informers["Pod"]._apply = lambda event: None
+        for i in range(4):
+            put_pod(api, f"old-{i}", "", node="n1")
+        put_gang(api, "g", 4)
+        hold_lease(api, "")
+        await live.until(lambda: live.scheduler.cycles > 1 and not live.scheduler.handle.unanswered)
+        assert api.bindings == {}
+        assert len(live.scheduler.cache.model.tasks) == 8
+
+
+@pytest.mark.parametrize("kind", ["nodes", "queues", "podgroups", "pods"])
+async def test_a_new_leader_that_cannot_list_a_kind_does_not_decide(tmp_path, api, caplog, kind):
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    fails = True
+
+    def list_of_kind(request):
+        return (
+            fails
+            and request.method == "GET"
+            and request.path.endswith(f"/{kind}")
+            and request.query.get("limit") == "1"
+        )
+
+    async with Standby(tmp_path, api, **ELECTION) as live:
+        api.fault(list_of_kind, lambda r: status(403, "Forbidden", "not you"), times=10_000)
+        hold_lease(api, "")
+        reported = f"{kind} cannot be listed, so no cycle runs yet: not you; retrying"
+        await live.until(lambda: live.scheduler.handle.leading and reported in caplog.messages)
+        await live.until(lambda: live.scheduler.takeover.missing == (kind,))
+        assert live.scheduler.cycles == 0 and api.bindings == {}
+        assert b"volcano_py_takeover_lists_missing 1.0" in live.scheduler.reporter.expose()
+        fails = False
+        await live.until(lambda: len(api.bindings) == 2)
+        assert caplog.messages.count(reported) == 1
+
+
+async def test_leadership_that_ends_during_the_lists_begins_with_new_ones(tmp_path, api):
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    async with Standby(tmp_path, api, **ELECTION) as live:
+        api.fault(lambda r: r.query.get("limit") == "1", lambda r: status(403, "Forbidden", "x"), times=1)
+        takeover = live.scheduler.takeover
+        takeover.begin()
+        takeover.end()
+        takeover.begin()
+        await live.until(lambda: takeover.ready)
+        takeover.end()
+        assert not takeover.ready and not live.scheduler.handle.deciding
+
+
+TYPO = CONF.replace("allocate", "alocate")
+KEPT = ("configmaps", "volcano-system", "volcano-scheduler-conf-last-valid")
+SERVED = {"enable_healthz": True, "healthz_address": "127.0.0.1:0"}
+
+
+async def readyz(live, code, text):
+    """Wait until /readyz is as expected."""
+    await live.until(lambda: "healthz" in live.scheduler.ports)
+    url = f"http://127.0.0.1:{live.scheduler.ports['healthz']}/readyz"
+    async with asyncio.timeout(budget()), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url) as answer:
+                found = answer.status, await answer.text()
+            if found[0] == code and text in found[1]:
+                return
+            await asyncio.sleep(0.02)
+
+
+class Starting(Live):
+    """A scheduler that may have no configuration yet."""
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(self.scheduler.run())
+        return self
+
+
+async def test_an_invalid_configuration_at_the_start_waits_for_a_valid_one(tmp_path, api):
+    conf = tmp_path / "conf"
+    conf.write_text(TYPO)
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    async with Starting(tmp_path, api, scheduler_conf=str(conf), **SERVED) as live:
+        await readyz(live, 500, "did you mean allocate?; nothing is scheduled until it is valid")
+        assert live.scheduler.health.answer() == (True, "ok"), "a restart would not help"
+        assert b"volcano_py_configuration_invalid 1.0" in live.scheduler.reporter.expose()
+        conf.write_text(CONF)
+        await live.until(lambda: len(api.bindings) == 2)
+        await readyz(live, 200, "ok")
+        assert b"volcano_py_configuration_invalid 0.0" in live.scheduler.reporter.expose()
+
+
+async def test_a_restart_with_an_invalid_configuration_uses_the_last_valid_one(tmp_path, api):
+    conf = tmp_path / "conf"
+    conf.write_text(CONF)
+    put_node(api, "n1")
+    async with Live(tmp_path, api, scheduler_conf=str(conf)) as live:
+        await live.until(lambda: KEPT in api.objects)
+        assert api.objects[KEPT]["data"] == {"volcano-scheduler.conf": CONF}
+        better = CONF.replace(", backfill", "")
+        conf.write_text(better)
+        await live.until(lambda: api.objects[KEPT]["data"]["volcano-scheduler.conf"] == better)
+        conf.write_text(TYPO)
+        await live.until(lambda: live.scheduler.source.problem)
+    assert api.objects[KEPT]["data"]["volcano-scheduler.conf"] == better, "only valid ones are kept"
+    put_gang(api, "g", 2)
+    async with Live(tmp_path, api, scheduler_conf=str(conf), **SERVED) as live:
+        await live.until(lambda: len(api.bindings) == 2)
+        assert live.scheduler.source.configuration.actions == ("enqueue", "allocate")
+        await readyz(live, 200, "ok; the last valid configuration is in force, from ConfigMap volcano-system/volcano-")
+        assert b"volcano_py_configuration_invalid 1.0" in live.scheduler.reporter.expose()
+
+
+@pytest.mark.parametrize("change", ["document", "source"])
+async def test_a_kept_configuration_that_was_changed_or_is_of_another_source_is_not_used(tmp_path, api, change):
+    conf = tmp_path / "conf"
+    conf.write_text(CONF)
+    async with Live(tmp_path, api, scheduler_conf=str(conf)) as live:
+        await live.until(lambda: KEPT in api.objects)
+    kept = api.objects[KEPT]
+    if change == "document":
+        kept = {**kept, "data": {"volcano-scheduler.conf": CONF.replace("enqueue, ", "")}}
+    else:
+        conf = tmp_path / "other"
+    api.put("configmaps", kept)
+    conf.write_text(TYPO)
+    async with Starting(tmp_path, api, scheduler_conf=str(conf), **SERVED) as live:
+        await readyz(live, 500, "nothing is scheduled until it is valid")
+
+
+async def test_a_configmap_that_is_invalid_at_the_start(tmp_path, api):
+    named = {"name": "conf", "namespace": "system"}
+    api.put("configmaps", {"metadata": named, "data": {"volcano-scheduler.conf": TYPO}})
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    options = {"scheduler_configmap": ("system", "conf", "volcano-scheduler.conf"), **SERVED}
+
+    def reported():
+        return [o["message"] for (plural, _, _), o in api.objects.items() if plural == "events"]
+
+    async with Starting(tmp_path, api, **options) as live:
+        await readyz(live, 500, "nothing is scheduled")
+        assert any("did you mean allocate?; nothing is scheduled until it is valid" in text for text in reported())
+        api.put("configmaps", {"metadata": named, "data": {"volcano-scheduler.conf": CONF}})
+        await live.until(lambda: len(api.bindings) == 2)
+        await live.until(lambda: ("configmaps", "system", "conf-last-valid") in api.objects)
+    api.put("configmaps", {"metadata": named, "data": {"volcano-scheduler.conf": TYPO}})
+    async with Live(tmp_path, api, **options) as live:
+        kept = "the last valid configuration is in force, from ConfigMap system/conf-last-valid"
+        await live.until(lambda: any(kept in text for text in reported()))
+
+
+async def test_a_scheduler_that_may_not_keep_its_configuration_schedules(tmp_path, api, caplog):
+    conf = tmp_path / "conf"
+    conf.write_text(CONF)
+    put_node(api, "n1")
+    put_gang(api, "g", 2)
+    forbidden = status(403, "Forbidden", "you cannot create configmaps")
+    api.fault("POST /api/v1/namespaces/volcano-system/configmaps", forbidden)
+    async with Live(tmp_path, api, scheduler_conf=str(conf)) as live:
+        await live.until(lambda: len(api.bindings) == 2 and KEPT in api.objects)
+        assert "a restart would not find the configuration" in caplog.text
+
+
+async def test_a_quiet_cluster_has_cycles(tmp_path, api):
+    put_node(api, "n1")
+    async with Live(tmp_path, api, schedule_period=0.01, idle_period=0.05) as live:
+        await live.until(lambda: live.scheduler.cycles > 5)
+
+
+TIMED = """
+from volcano_py.plugin import Plugin
+
+class Timed(Plugin):
+    name = "timed"
+    def on_session_open(self, session):
+        session.wake_at(session.now + 0.1)
+"""
+
+
+async def test_a_declared_time_is_a_cycle_on_a_quiet_cluster(tmp_path, api):
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "timed.py").write_text(TIMED)
+    conf = tmp_path / "conf"
+    conf.write_text(CONF.replace("  - name: gang\n", "  - name: timed\n"))
+    put_node(api, "n1")
+    options = {"scheduler_conf": str(conf), "plugins_dir": str(plugins), "schedule_period": 0.01, "idle_period": 10_000}
+    async with Live(tmp_path, api, **options) as live:
+        await live.until(lambda: live.scheduler.cycles > 5)
+
+
+async def test_a_quiet_cluster_without_declared_times_has_no_cycle_before_its_period(tmp_path, api):
+    put_node(api, "n1")
+    async with Live(tmp_path, api, schedule_period=0.01, idle_period=10_000) as live:
+        await live.quiet()

@@ -109,3 +109,18 @@ def test_the_forest_follows_nodes_and_their_labels() -> None:
     assert cluster.hyper_nodes.infos["h"].nodes == {"n1"}
     cluster.remove("HyperNode", "", "h")
     assert cluster.hyper_nodes.infos == {}
+
+
+def test_valid_hyper_nodes_do_not_make_each_other_fail() -> None:
+    """Many patterns, and large ones: each is used or reported at its own HyperNode, and the others are used."""
+    nodes: dict[str, dict[str, str]] = {f"rack-{r}-node-{i}": {} for r in range(0, 10_000, 50) for i in range(2)}
+    many = [hyper_node(f"r{r}", 1, pattern(f"^rack-{r}-node-[0-9]+$")) for r in range(10_000)]
+    large = [hyper_node(f"large{i}", 1, pattern(f"({'[a-z0-9-]{0,90}' * 50}|x)-{i}$")) for i in range(3)]
+    words = [hyper_node(f"words{i}", 1, pattern("|".join(f"x{i}y{j}z" for j in range(190)))) for i in range(16)]
+    endless = hyper_node("endless", 1, pattern("\\pL{1,900}"), node("rack-0-node-0"))
+    made = build([*many, *large, *words, endless], nodes)
+    assert made.ready and list(made.problems) == ["endless"]
+    assert "it compiles to more than 20000 instructions" in made.problems["endless"]
+    assert made.infos["endless"].nodes == {"rack-0-node-0"}
+    assert made.infos["r50"].nodes == {"rack-50-node-0", "rack-50-node-1"} and not made.infos["r51"].nodes
+    assert made.infos["large1"].nodes == {name for name in nodes if name.endswith("-1")}

@@ -7,14 +7,13 @@ An exact name counts even if the node does not exist, whatever the member's type
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
-import re2  # type: ignore[import-untyped]
 
 from volcano_py.api.kinds import HYPERNODE
 from volcano_py.api.meta import Condition, LabelSelector
+from volcano_py.api.node_patterns import matching
 from volcano_py.api.selector import matches
 from volcano_py.api.topology import HyperNode, Member
 from volcano_py.controllers.executor import status_write
@@ -30,8 +29,6 @@ UNKNOWN_MEMBERS = "UnknownMembers"
 SHOWN_MEMBERS = 10
 LONGEST_MESSAGE = 32768
 """Maximum characters of a condition's message, as in the CRD."""
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 
 
 def follows_nodes(hypernode: HyperNode) -> bool:
@@ -100,8 +97,7 @@ def _selected(member: Member, nodes: Mapping[str, Labels]) -> set[str]:
     if selector.exact_match is not None:
         return {selector.exact_match.name}
     if selector.regex_match is not None:
-        pattern = _compiled(selector.regex_match.pattern)
-        return {name for name in nodes if pattern is not None and pattern.search(name)}
+        return {name for found in matching([selector.regex_match.pattern], nodes).values() for name in found}
     if selector.label_match is not None:
         return _labelled(selector.label_match, nodes)
     return set()
@@ -114,12 +110,3 @@ def _labelled(selector: LabelSelector, nodes: Mapping[str, Labels]) -> set[str]:
         return {name for name, labels in nodes.items() if matches(selector, labels)}
     except ValueError:
         return set()
-
-
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> Any:
-    """The compiled pattern, None if it is invalid. Matching takes linear time for any pattern."""
-    try:
-        return re2.compile(pattern, _QUIET)
-    except re2.error:
-        return None

@@ -23,8 +23,9 @@ from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.cache.quarantine import Quarantine
-from volcano_py.scheduler.cache.results import FIRST_PAUSE, ResultHandler
+from volcano_py.scheduler.cache.results import ResultHandler
 from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
+from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, StatusBackoff
 from volcano_py.scheduler.collection import keep_loaded
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
@@ -99,7 +100,12 @@ class Cache:
         self._on_new_pod = on_new_pod
         self._gates = gates
         self.resync = Resync(self, request_grace)
-        self._results = ResultHandler(self, self.resync, first_pause)
+        self.emit_later: Callable[[list[Operation]], None] = self._not_emitted
+        """Emits statuses that were held because the API server had rejected older ones of their object."""
+        self.status_backoff = StatusBackoff(
+            lambda operations: self.emit_later(operations), self._retry, self._version, first_pause
+        )
+        self._results = ResultHandler(self, self.resync, self.status_backoff, first_pause)
 
     def start(self, client: Client) -> None:
         """Create the informers; they list and watch with `client` when `run` begins."""
@@ -123,6 +129,7 @@ class Cache:
         """Stop reads and timers."""
         self.resync.close()
         self._results.close()
+        self.status_backoff.close()
 
     @property
     def connected(self) -> bool:
@@ -156,6 +163,20 @@ class Cache:
                 self.refresh("Queue", op.name)
             case Event():
                 self.quarantine.not_written(op)
+
+    def _retry(self, op: Operation) -> None:
+        self.forget(op)
+        self.changed()
+
+    def _not_emitted(self, operations: list[Operation]) -> None:
+        for op in operations:
+            self._retry(op)
+
+    def _version(self, kind: str, key: str) -> str | None:
+        """The version of an object that the watch last returned."""
+        informer = self.informers.get(kind)
+        obj = informer.store.get(key) if informer is not None else None
+        return obj.metadata.resource_version if obj is not None else None
 
     def refresh(self, kind: str, key: str) -> None:
         """Put the object into the model again, as the watch last returned it."""
@@ -234,6 +255,7 @@ class Cache:
         def delete(last: Any) -> None:
             self._remove(kind, last)
             self._follow(kind, last, None)
+            self.status_backoff.deleted(kind, last.metadata.key)
             if kind == "Pod":
                 self._results.pod_deleted(last.metadata.uid)
             self._on_delete(kind, last.metadata.namespace, last.metadata.name, last.metadata.uid)

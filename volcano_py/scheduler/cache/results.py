@@ -1,8 +1,8 @@
 """How results of operations change the cache. Volcano: the error paths of the cache's Bind and Evict.
 
 The model assumed every operation when it was emitted. `done` changes nothing: the assumption holds until the watch
-returns the object. `conflict` changes nothing either: the watch returns the newer object. An operation that was
-certainly not written is forgotten. If the outcome is unknown, `Resync` reads the pod.
+returns the object. An operation that was certainly not written is forgotten; after a rejection or a conflict not at
+once, see `status_backoff`. If the outcome is unknown, `Resync` reads the pod.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 
 from volcano_py.scheduler.cache.resync import Assumptions, Resync
+from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, KINDS, MAX_PAUSE, StatusBackoff
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation, RemoveGate
 
-FIRST_PAUSE, MAX_PAUSE = 1.0, 30.0
-"""Seconds before a pod is scheduled again after the API server rejected a write; doubles each time."""
 MAX_TIMERS = 1_000
 """Number of timers from which expired ones are dropped."""
 
@@ -22,8 +21,11 @@ MAX_TIMERS = 1_000
 class ResultHandler:
     """Forgets operations that failed, at once or after a back-off."""
 
-    def __init__(self, cache: Assumptions, resync: Resync, first_pause: float = FIRST_PAUSE) -> None:
+    def __init__(
+        self, cache: Assumptions, resync: Resync, statuses: StatusBackoff, first_pause: float = FIRST_PAUSE
+    ) -> None:
         self._cache = cache
+        self._statuses = statuses
         self._resync = resync
         self._first_pause = first_pause
         self._failures: dict[str, int] = {}
@@ -31,8 +33,11 @@ class ResultHandler:
 
     def handle(self, op: Operation, result: Result) -> None:
         """Apply the result of one operation."""
-        if result.outcome == "conflict":
+        if type(op) in KINDS and result.outcome in ("conflict", "failed"):
+            self._statuses.rejected(op, conflict=result.outcome == "conflict")
             return
+        if result.outcome == "done":
+            self._statuses.succeeded(op)
         if result.outcome in ("done", "superseded"):
             if self._failures and isinstance(op, Bind | Evict | RemoveGate):
                 self._failures.pop(op.uid, None)

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -39,7 +39,7 @@ from volcano_py.scheduler.dispatch.messages import (
     Stop,
 )
 from volcano_py.scheduler.dispatch.pipe import Pipe
-from volcano_py.scheduler.model.plan import Operation
+from volcano_py.scheduler.model.plan import Bind, Operation
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,18 @@ STOP_TIMEOUT = 10.0
 """Seconds between Stop and SIGKILL."""
 STEADY = 60.0
 """Seconds that a dispatcher must run before its end counts as the first one."""
+MAX_OPERATIONS = 10_000
+"""Operations of one frame: the statuses of a large cluster together could exceed its maximum length."""
 MAX_ENDS = 5
 """Number of consecutive ends, each soon after the start, after which the dispatcher counts as failed."""
+
+
+def _frames(operations: Sequence[Operation]) -> Iterator[tuple[int, list[Operation]]]:
+    """The operations in parts that a frame has space for. Binds that wait for each other stay together."""
+    together = any(isinstance(op, Bind) and (op.steps or op.barrier) for op in operations)
+    size = max(1, len(operations) if together else MAX_OPERATIONS)
+    for begin in range(0, len(operations), size):
+        yield begin, list(operations[begin : begin + size])
 
 
 class DispatcherHandle:
@@ -64,6 +74,8 @@ class DispatcherHandle:
     ) -> None:
         self.leading = False
         """Whether the dispatcher accepts plans."""
+        self.prepared: Callable[[], bool] = lambda: True
+        """Whether the model is current enough for a new leader to decide."""
         self.holder = ""
         """The holder of the Lease, as last observed by the dispatcher."""
         self.restarts = 0
@@ -90,6 +102,11 @@ class DispatcherHandle:
     def unanswered(self) -> int:
         """Number of operations without a result so far."""
         return len(self._unanswered)
+
+    @property
+    def deciding(self) -> bool:
+        """Whether plans may be made: this process leads, and has what a new leader must know."""
+        return self.leading and self.prepared()
 
     @property
     def _timeout(self) -> float:
@@ -126,7 +143,8 @@ class DispatcherHandle:
         self._unanswered.update(zip(range(first, self._next_id), operations, strict=True))
         if self._pipe is not None and not self._pipe.closed:
             self._statements += 1
-            self._pipe.send(Plan(self._statements, first, list(operations)))
+            for begin, part in _frames(operations):
+                self._pipe.send(Plan(self._statements, first + begin, part))
         else:
             # Not now: the caller is in the middle of its cycle.
             ids = list(range(first, self._next_id))

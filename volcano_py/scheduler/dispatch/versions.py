@@ -28,6 +28,10 @@ class Versions:
         chain = self._chains.get(key)
         return chain[-1] if chain is not None and decided_from in chain else decided_from
 
+    def forget(self, key: Key) -> None:
+        """Drop the sequence after a conflict: what this dispatcher wrote last is not the object's version."""
+        self._chains.pop(key, None)
+
     def wrote(self, key: Key, guard: str, made: str) -> None:
         """Record that a write with the guard `guard` resulted in version `made`."""
         if not guard:

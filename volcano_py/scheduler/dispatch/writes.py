@@ -12,7 +12,7 @@ from typing import Any
 from volcano_py.api import kinds, names
 from volcano_py.api.kinds import ResourceType
 from volcano_py.api.meta import format_time
-from volcano_py.kube import ApiError, Client, Conflict, Invalid, KubeError, NotFound, Unreachable
+from volcano_py.kube import AlreadyExists, ApiError, Client, Conflict, Invalid, KubeError, NotFound, Unreachable
 from volcano_py.kube.client import PatchType
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
@@ -96,8 +96,7 @@ class Writer:
             # A retry is harmless; only the object's own writes wait for it.
             return Failure("busy", str(error))
         except Conflict as error:
-            # Any other reason concerns only the uid: the object was deleted, and another one has its name.
-            return Failure("conflict" if isinstance(op, PodGroupStatus | QueueStatus) else "rejected", str(error))
+            return await self._conflict(op, error)
         except ApiError as error:
             if error.status >= 500 or error.status == 429:
                 # 429 is sent before the request is processed; with a 5xx it may have been processed.
@@ -106,6 +105,24 @@ class Writer:
         except Rejected as error:
             return Failure("rejected", str(error), pod_gone=error.pod_gone)
         return None
+
+    async def _conflict(self, op: Operation | StepWrite, error: Conflict) -> Failure:
+        """What a 409 means, which depends on the object as it is now."""
+        match op:
+            case PodGroupStatus() | QueueStatus():
+                self._versions.forget(object_key(op))
+                return Failure("conflict", str(error))
+            case PodCondition() | Nomination() | RemoveGate() | NativeGroupStatus():
+                # No version was sent: usually another object has the name. If not, it is decided again.
+                rt = kinds.NATIVE_PODGROUP if isinstance(op, NativeGroupStatus) else kinds.POD
+                try:
+                    gone = await self._uid(rt, op.name, op.namespace) != op.uid
+                except KubeError as unread:
+                    return Failure("rejected", f"{error}; and it cannot be read: {unread}")
+                if gone:
+                    text = f"{rt.kind} {op.namespace}/{op.name} of uid {op.uid} was deleted"
+                    return Failure("rejected", text, pod_gone=True)
+        return Failure("rejected", str(error))
 
     async def _bind(self, op: Bind) -> None:
         metadata: dict[str, Any] = {"namespace": op.namespace, "name": op.name, "uid": op.uid}
@@ -119,7 +136,7 @@ class Writer:
         }
         try:
             await self._client.create_subresource(kinds.POD, op.name, "binding", binding, op.namespace)
-        except Conflict as error:
+        except (Conflict, AlreadyExists) as error:
             pod = await self._pod(op.namespace, op.name)
             if pod is None or pod.metadata.uid != op.uid:
                 raise Rejected(f"pod {op.namespace}/{op.name} of uid {op.uid} was deleted", pod_gone=True) from error
@@ -133,20 +150,22 @@ class Writer:
         await self._patch(kinds.POD, op.name, op.namespace, body, "strategic")
 
     async def _evict(self, op: Evict) -> None:
-        text = f"Pod is evicted, because of {op.reason}"
-        pod = await self._pod(op.namespace, op.name)
-        if pod is None or pod.metadata.uid != op.uid or pod.metadata.deletion_timestamp:
+        pod = await self._to_evict(op)
+        if pod is None:
             return
-        message = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
-        now = format_time(self._wall())
-        conditions = [_condition("DisruptionTarget", "True", "PreemptionByScheduler", message, now)]
-        if not op.event:
-            conditions.insert(0, _condition("Ready", "False", "Evict", text, now))
-        body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
-        try:
-            pod = await self._patch(kinds.POD, op.name, op.namespace, body, "strategic", "status", type=PodAnswer)
-        except (NotFound, Conflict):
-            return
+        for last in (False, False, True):
+            try:
+                pod = await self._announce(op, pod)
+                break
+            except (NotFound, Conflict) as error:
+                # Neither shows that the pod is gone: it may have changed, or the server may have answered late.
+                found = await self._to_evict(op)
+                if found is None:
+                    return
+                if last:
+                    text = f"pod {op.namespace}/{op.name} is not evicted, its status cannot be written: {error}"
+                    raise Rejected(text) from error
+                pod = found
         # The version as well as the uid: the pod may have ended since. If the pod has only changed, the
         # deletion is retried, the last time with the uid alone.
         version: str | None = pod.metadata.resource_version
@@ -160,11 +179,31 @@ class Writer:
             except NotFound:
                 return
             except Conflict:
-                found = await self._pod(op.namespace, op.name)
-                if found is None or found.metadata.uid != op.uid or found.metadata.deletion_timestamp:
+                found = await self._to_evict(op)
+                if found is None:
                     return
                 version = found.metadata.resource_version
-        raise Rejected(f"pod {op.namespace}/{op.name} cannot be deleted: its uid is not {op.uid}")
+        raise Rejected(f"pod {op.namespace}/{op.name} cannot be deleted: the API server reports a conflict each time")
+
+    async def _to_evict(self, op: Evict) -> PodAnswer | None:
+        """The pod of an eviction as it is now; None if it is gone or going."""
+        pod = await self._pod(op.namespace, op.name)
+        gone = pod is None or pod.metadata.uid != op.uid or pod.metadata.deletion_timestamp
+        return None if gone else pod
+
+    async def _announce(self, op: Evict, pod: PodAnswer) -> PodAnswer:
+        """Write the conditions of a pod that is evicted."""
+        text = f"Pod is evicted, because of {op.reason}"
+        message = f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        now = format_time(self._wall())
+        conditions = [_condition("DisruptionTarget", "True", "PreemptionByScheduler", message, now)]
+        if not op.event:
+            conditions.insert(0, _condition("Ready", "False", "Evict", text, now))
+        body = {"metadata": {"uid": op.uid}, "status": {"conditions": conditions}}
+        written: PodAnswer = await self._patch(
+            kinds.POD, op.name, op.namespace, body, "strategic", "status", type=PodAnswer
+        )
+        return written
 
     async def _condition(self, op: PodCondition) -> None:
         # lastTransitionTime changes only with the status; the status is always False, so it is written once per
@@ -246,6 +285,16 @@ class Writer:
             return scan_answer(error, namespace, name)
         except NotFound:
             return None
+
+    async def _uid(self, rt: ResourceType, name: str, namespace: str) -> str:
+        """The uid of the object that has the name now; empty if there is none."""
+        try:
+            found: MetaAnswer = await self._client.get(rt, name, namespace, type=MetaAnswer)
+            return found.metadata.uid
+        except InvalidResponse as error:
+            return scan_answer(error, namespace, name).metadata.uid
+        except NotFound:
+            return ""
 
     async def _patch(
         self,

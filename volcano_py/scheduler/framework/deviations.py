@@ -138,6 +138,10 @@ class Deviations:
     what_fits_starts: bool = _on(
         "a gang starts if its members fit in any arrangement that a bounded search finds; Volcano tries one order"
     )
+    finished_groups: bool = _on("a finished group stays finished when its pods are deleted; Volcano admits it again")
+    claims_need_pods: bool = _on(
+        "an admitted group whose pods do not exist for five minutes claims no capacity until they exist"
+    )
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )

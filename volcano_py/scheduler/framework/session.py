@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -132,6 +133,8 @@ class Session(TaskMoves):
         self.queue_causes: dict[str, Cause] = {}
         """Why nothing more is allocated to a queue in this session, by queue."""
         self.notes: dict[tuple[str, str], list[Event]] = {}
+        self.next_wake = inf
+        """The earliest time for which `wake_at` was called, in seconds since the epoch."""
         self._views: dict[tuple[int, bool], NodeView] = {}
         self._shared: dict[type[Any], Any] = {}
         self._rank = rank(cluster, seed)
@@ -140,6 +143,16 @@ class Session(TaskMoves):
         self._sample_size = sample_size
         self.placement: Placement
         """Set when the plugins have registered their rules."""
+
+    def wake_at(self, time: float) -> None:
+        """Run a cycle at this time, in seconds since the epoch, if no change causes one before.
+
+        Call it in every session for the next time at which your plugin or action decides something else than now,
+        without any event: the end of a time window, of an interval or of a waiting time. Without a call, and while
+        nothing is pending, cycles are `--idle-schedule-period` (60 s) apart.
+        """
+        if self.now < time < self.next_wake:
+            self.next_wake = time
 
     def _forget_old_nominations(self) -> None:
         """Drop the reservations of nominations that were not used for a while."""

@@ -46,6 +46,7 @@ class SessionJob(GangCounts):
         "allocated",
         "allocated_hyper_node",
         "cause",
+        "claims_nothing",
         "conditions",
         "constraint",
         "created",
@@ -79,6 +80,8 @@ class SessionJob(GangCounts):
         self.priority = priority
         self.pod_group = pod_group
         self.phase = pod_group.status.phase
+        self.claims_nothing = False
+        """Whether it was admitted, and its pods do not exist for so long that its claim has ended."""
         self.conditions: list[PodGroupCondition] | None = None
         """The new conditions; None: unchanged."""
         self.min_available = job.min_available
@@ -232,6 +235,11 @@ class SessionJob(GangCounts):
         if not self.counts[st.RELEASING]:
             return 0
         return sum(1 for t in self.tasks.values() if statuses[t.slot] == st.RELEASING and t.node)
+
+    @property
+    def claims_minimum(self) -> bool:
+        """Whether its minimum counts as used, as it is admitted and its pods are expected."""
+        return self.phase == "Inqueue" and not self.claims_nothing
 
     def is_pending(self) -> bool:
         return self.phase in ("", "Pending")

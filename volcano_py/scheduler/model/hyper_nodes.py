@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import re2  # type: ignore[import-untyped]
-
 from volcano_py.api.meta import LabelSelector
+from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, matching, quoted
 from volcano_py.api.selector import matches
 from volcano_py.api.topology import MEMBER_HYPERNODE, MEMBER_NODE, HyperNode, MemberSelector
 
@@ -122,20 +121,28 @@ def _own_nodes(
     own: dict[str, set[str]] = {name: set() for name in objects}
     patterns: dict[str, list[str]] = {}
     for name, h in objects.items():
+        budget = Budget()
         for member in h.spec.members or ():
             if member.type != MEMBER_NODE:
                 continue
             selector = member.selector
             if _exact(selector):
                 own[name].add(_exact(selector))
-            if selector.regex_match and selector.regex_match.pattern:
-                patterns.setdefault(selector.regex_match.pattern, []).append(name)
+            if selector.regex_match and (pattern := selector.regex_match.pattern):
+                try:
+                    budget.use(pattern)
+                except TooCostly as e:
+                    problems[name] = f"spec.members: the HyperNode {e}"
+                except InvalidPattern as e:
+                    problems[name] = f"spec.members: regexMatch.pattern {quoted(pattern)} cannot be used: {e}"
+                else:
+                    patterns.setdefault(pattern, []).append(name)
             if selector.label_match is not None:
                 try:
                     own[name].update(_labelled(selector.label_match, nodes))
                 except ValueError as e:
                     problems[name] = f"spec.members: {e}"
-    for pattern, found in _matching(patterns, nodes, problems).items():
+    for pattern, found in matching(patterns, nodes).items():
         for name in patterns[pattern]:
             own[name].update(found)
     return {name: frozenset(of) for name, of in own.items()}
@@ -145,37 +152,3 @@ def _labelled(selector: LabelSelector, nodes: Mapping[str, Labels]) -> Iterable[
     if not selector.match_labels and not selector.match_expressions:
         return ()
     return [name for name, labels in nodes.items() if matches(selector, labels)]
-
-
-def _matching(
-    patterns: Mapping[str, Sequence[str]], nodes: Iterable[str], problems: dict[str, str]
-) -> dict[str, list[str]]:
-    """The nodes whose names match each pattern. The time is linear in the names, for any pattern."""
-    usable: list[str] = []
-    together = re2.Set.SearchSet(_QUIET)
-    for pattern, users in patterns.items():
-        try:
-            re2.compile(pattern, _QUIET)
-            together.Add(pattern)
-        except re2.error as e:
-            for name in users:
-                problems[name] = f"spec.members: regexMatch.pattern {pattern!r} cannot be used: {_text(e)}"
-        else:
-            usable.append(pattern)
-    found: dict[str, list[str]] = {pattern: [] for pattern in usable}
-    if not usable:
-        return found
-    together.Compile()
-    for node in nodes:
-        for i in together.Match(node) or ():
-            found[usable[i]].append(node)
-    return found
-
-
-_QUIET = re2.Options()
-_QUIET.log_errors = False
-
-
-def _text(error: Exception) -> str:
-    cause = error.args[0] if error.args else error
-    return cause.decode() if isinstance(cause, bytes) else str(cause)

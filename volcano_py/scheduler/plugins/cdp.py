@@ -19,7 +19,14 @@ class Cdp(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         def unprotected(_: object, candidates: list[Task]) -> list[Task]:
-            return [t for t in candidates if not cooling(t, session.now)]
+            found = []
+            for t in candidates:
+                until = cools_until(t)
+                if until > session.now:
+                    session.wake_at(until)
+                else:
+                    found.append(t)
+            return found
 
         session.add_preemptable(unprotected, basis=Basis.PROTECTION)
         session.add_reclaimable(unprotected, basis=Basis.PROTECTION)
@@ -37,15 +44,19 @@ def cooldown_time(pod: Pod) -> float | None:
         return None
 
 
-def cooling(task: Task, now: float) -> bool:
-    """Whether a running pod was scheduled less than its cool-down time ago."""
+def cools_until(task: Task) -> float:
+    """When a running pod is no longer protected, in seconds since the epoch; 0 if it is not protected."""
     cooldown = cooldown_time(task.pod)
     if cooldown is None or task.pod.status.phase != "Running":
-        return False
-    return any(
-        c.type == "PodScheduled"
-        and c.status == "True"
-        and c.last_transition_time
-        and parse_time(c.last_transition_time) + cooldown > now
+        return 0.0
+    scheduled = (
+        parse_time(c.last_transition_time)
         for c in task.pod.status.conditions or ()
+        if c.type == "PodScheduled" and c.status == "True" and c.last_transition_time
     )
+    return max((since + cooldown for since in scheduled), default=0.0)
+
+
+def cooling(task: Task, now: float) -> bool:
+    """Whether a running pod was scheduled less than its cool-down time ago."""
+    return cools_until(task) > now

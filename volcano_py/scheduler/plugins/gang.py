@@ -147,6 +147,8 @@ class Gang(Plugin):
         partial = {j.uid: min(known.get(j.uid, session.now), session.now) for j in session.jobs.active() if _partial(j)}
         kept.since = partial
         for uid, since in list(partial.items()):
+            if self.release_after > 0:
+                session.wake_at(since + self.release_after)
             if 0 < self.release_after <= session.now - since:
                 job = session.jobs[uid]
                 text = f"gang below its minimum of {job.min_available} for {session.now - since:.0f} s"

@@ -36,7 +36,7 @@ class Overcommit(Plugin):
         for job in session.jobs.active():
             if job.min_resources is None:
                 continue
-            if job.phase == "Inqueue":
+            if job.claims_minimum:
                 inqueue.add(gated_deducted(job, job.min_resources))
             elif job.phase == "Running" and job.allocated_num >= job.min_available:
                 inqueue.add(gated_deducted(job, inqueue_resource(job)))

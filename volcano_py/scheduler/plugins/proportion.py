@@ -415,7 +415,7 @@ def _attributes(session: Session) -> dict[str, Attributes]:
     for job in session.jobs.active():
         if job.min_resources is None:
             continue
-        if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
+        if job.claims_minimum or (job.phase == "Running" and job.allocated_num >= job.min_available):
             attributes[job.queue].inqueue.add(gated_deducted(job, inqueue_resource(job)))
             if session.deviations.fair_admission:
                 attributes[job.queue].request.add(_without_pods(job, job.min_resources))

@@ -22,6 +22,8 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
+_AFTER = 0.01
+"""Seconds after the end of an interval at which the next run is due."""
 _QOS = (BEST_EFFORT, BURSTABLE, GUARANTEED)
 
 
@@ -70,8 +72,10 @@ class Rescheduling(Plugin):
         if last.time is None:
             last.time = session.now
         if session.now - last.time <= self.interval:
+            session.wake_at(last.time + self.interval + _AFTER)
             return
         last.time = session.now
+        session.wake_at(session.now + self.interval + _AFTER)
         measured = session.deviations.careful_rescheduling or self.arguments.period == PERIOD
         for strategy in self.arguments.strategies:
             find = STRATEGIES.get(strategy.name)

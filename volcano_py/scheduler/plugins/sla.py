@@ -50,6 +50,7 @@ class Sla(Plugin):
             return inf if waiting is None else job.created + waiting
 
         def overdue(job: SessionJob) -> Vote:
+            session.wake_at(due(job))
             return Vote.PERMIT if due(job) <= session.now else Vote.ABSTAIN
 
         session.add_job_order(due, own=True)

@@ -57,6 +57,16 @@ def _clock(text: str) -> timedelta:
     return timedelta(hours=int(found[1]), minutes=int(found[2]))
 
 
+def changes(raw: Any, now: float) -> tuple[float, ...]:
+    """When a zone with these hours opens or closes next, among other times; none for invalid hours."""
+    hours = window(raw, now)
+    if hours is None:
+        return ()
+    day = 24 * 3600
+    # The last second still belongs to the hours; at midnight (UTC) those of the next day apply.
+    return hours[0], hours[1] + 1, (now // day + 1) * day
+
+
 def zone_of(task: Task) -> str:
     """`*` if the pod may run on revocable nodes, else ""."""
     annotations = task.pod.metadata.annotations or {}
@@ -108,6 +118,9 @@ class Tdm(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         zones = [(n.metadata.labels or {}).get(names.REVOCABLE_ZONE, "") for n in session.table.objects]
+        for raw in self.hours.values():
+            for change in changes(raw, session.now):
+                session.wake_at(change)
         closed = {zone: self.closed_reason(zone, session.now) for zone in {*zones, *self.hours} if zone}
 
         def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
@@ -124,6 +137,7 @@ class Tdm(Plugin):
         def victims(_: list[Task]) -> list[Task]:
             last = session.cluster.keep(LastEviction)
             if last.at is not None and 0 <= session.now - last.at < self.period:
+                session.wake_at(last.at + self.period)
                 return []
             last.at = session.now
             found: list[Task] = []
@@ -136,6 +150,8 @@ class Tdm(Plugin):
                         if t.preemptable and session.status(t) == st.RUNNING and t.job in session.jobs:
                             by_job.setdefault(t.job, []).append(t)
                 found += _few_of_each(session, by_job)
+            if found:
+                session.wake_at(session.now + self.period)
             return found
 
         session.add_filters(_Filter(zones, closed))

@@ -70,6 +70,6 @@ class PodLoop:
     def _slice(self) -> bool:
         """Try some pods; whether there may be more."""
         for _ in range(max(1, SLICE // max(1, len(self._model.nodes)))):
-            if not self._handle.leading or not self._handle.credits or not self._attempt(self._clock()):
+            if not self._handle.deciding or not self._handle.credits or not self._attempt(self._clock()):
                 return False
         return True

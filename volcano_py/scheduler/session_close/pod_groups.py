@@ -31,6 +31,8 @@ def close_jobs(session: Session) -> None:
             _report_tasks(session, job)
             continue
         phase = pod_group_phase(session, job)
+        if session.deviations.finished_groups and phase == "Pending" and _stays_finished(job):
+            phase = "Completed"
         if phase == "" and job.conditions is None:
             phase = "Pending"
         was = job.pod_group.status.phase
@@ -69,6 +71,11 @@ def pod_group_phase(session: Session, job: SessionJob) -> str:
     if scheduled >= job.min_available:
         return "Completed" if scheduled == completed else "Running"
     return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def _stays_finished(job: SessionJob) -> bool:
+    """Whether the group is Completed, and its pods are gone or finished."""
+    return job.phase == "Completed" and job.counts[st.FAILED] + job.counts[st.SUCCEEDED] == len(job.tasks)
 
 
 def _is_unschedulable(session: Session, job: SessionJob) -> bool:

@@ -103,7 +103,7 @@ class DeviceQuotas:
         for task in job.tasks.values():
             if task.claims.devices is not None and st.IS_ALLOCATED[self._session.status(task)]:
                 self.moved(task, job.queue, +1)
-        if job.pod_group.status.phase == "Inqueue":
+        if job.claims_minimum:
             self.enqueued(job)
 
     def requested_by(self, task: Task) -> ClaimAmounts:

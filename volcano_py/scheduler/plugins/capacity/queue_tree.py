@@ -261,7 +261,7 @@ def _add_demand(session: Session, found: QueueTree) -> None:
     for job in session.jobs.active():
         if job.min_resources is None:
             continue
-        if job.phase == "Inqueue" or (job.phase == "Running" and job.allocated_num >= job.min_available):
+        if job.claims_minimum or (job.phase == "Running" and job.allocated_num >= job.min_available):
             amount = gated_deducted(job, inqueue_resource(job))
             for q in found.upwards(found.nodes[job.queue]):
                 q.inqueue.add(amount)
