@@ -121,9 +121,15 @@ def _execute(name: str, session: Session, registry: Registry, report: Report) ->
     try:
         action = registry.actions[name](session.configuration.action_arguments.get(name, {}))
         report.warnings += action.warnings
-        action.execute(session)
+        action.initialize()
     except Exception as e:
         session.callbacks.fault(name, "action", e)
+        return
+    for call in (lambda: action.execute(session), action.uninitialize):
+        try:
+            call()
+        except Exception as e:
+            session.callbacks.fault(name, "action", e)
 
 
 def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:

@@ -90,6 +90,12 @@ class Action:
         """Read the arguments. An unknown key or a value of an invalid type becomes a warning."""
         self.arguments, self.warnings = decode(self.Arguments, f"action {self.name}", arguments)
 
+    def initialize(self) -> None:
+        """Called before `execute`. If it raises, the action does not run in this cycle."""
+
     def execute(self, session: Session) -> None:
         """Run the action: place, evict or admit through the session."""
         raise NotImplementedError
+
+    def uninitialize(self) -> None:
+        """Called after `execute`, also if that raised."""
