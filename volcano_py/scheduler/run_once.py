@@ -92,6 +92,7 @@ def run_once(
     timed = timer or (lambda _kind, _name: nullcontext())
     model.dirty = model.jobs_moved = model.others_moved = False
     with timed("session", "open"):
+        model.read_keys(registry.keys_of(configuration))
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:
@@ -125,11 +126,14 @@ def _execute(name: str, session: Session, registry: Registry, report: Report) ->
     except Exception as e:
         session.callbacks.fault(name, "action", e)
         return
-    for call in (lambda: action.execute(session), action.uninitialize):
-        try:
-            call()
-        except Exception as e:
-            session.callbacks.fault(name, "action", e)
+    try:
+        action.execute(session)
+    except Exception as e:
+        session.callbacks.fault(name, "action", e)
+    try:
+        action.uninitialize()
+    except Exception as e:
+        session.callbacks.fault(name, "action", e)
 
 
 def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:

@@ -28,6 +28,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation, result_of
+from volcano_py.testing.scopes import AFTER, BEFORE, ScopeCheck
 from volcano_py.testing.table import configuration, manifests
 
 DEFAULT_TIERS = (("priority", "gang", "conformance"), ("drf", "predicates", "proportion", "nodeorder"))
@@ -56,9 +57,20 @@ class Decision:
 class Cluster:
     """A described cluster, with the plugins and actions under test beside the built-in ones."""
 
-    def __init__(self, plugins: Iterable[type[Plugin]] = (), actions: Iterable[type[Action]] = ()) -> None:
+    def __init__(
+        self,
+        plugins: Iterable[type[Plugin]] = (),
+        actions: Iterable[type[Action]] = (),
+        *,
+        check_scopes: bool = True,
+    ) -> None:
+        """`check_scopes`: the rules of the plugins are also called without their scope, and a result that differs is an
+        AssertionError (`volcano_py.testing.scopes`)."""
+        mine = {p.name: p for p in plugins}
+        self._scopes = ScopeCheck(mine) if check_scopes and mine else None
+        of_check = self._scopes.actions() if self._scopes is not None else {}
         self._registry = Registry(
-            {**REGISTRY.plugins, **{p.name: p for p in plugins}}, {**REGISTRY.actions, **{a.name: a for a in actions}}
+            {**REGISTRY.plugins, **mine}, {**REGISTRY.actions, **{a.name: a for a in actions}, **of_check}
         )
         self._simulation = Simulation((), registry=self._registry, now=1_750_000_000.0)
         self._jobs = 0
@@ -124,12 +136,16 @@ class Cluster:
         """Run one cycle, and let the cluster follow it: bound pods run, evicted ones are gone.
 
         `tiers`: names of plugins, or {name: arguments and flags}. `settings`: `deviations` and `configurations` as in
-        the scheduler's configuration.
+        the scheduler's configuration. Raises AssertionError for a rule of the plugins under test with a wrong scope.
         """
+        if self._scopes is not None:
+            actions = f"{BEFORE}, {actions}, {AFTER}"
         text = configuration({"actions": actions, "plugins": [list(tier) for tier in tiers], **settings})
         conf = self._known.setdefault(text, load(text, self._registry.actions))
         simulation, plan = self._simulation, list[Operation]()
         report = run_once(simulation.cluster, conf, simulation.now, 0, emit=plan.extend, registry=self._registry)
+        if self._scopes is not None:
+            self._scopes.assert_none()
         result = result_of(report, plan)
         simulation.react(plan)
         return Decision(

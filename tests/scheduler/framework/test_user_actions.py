@@ -1,4 +1,4 @@
-"""Actions of users: what a statement refuses, and the calls around `execute`."""
+"""Actions of users: what a statement rejects, and the calls around `execute`."""
 
 from __future__ import annotations
 

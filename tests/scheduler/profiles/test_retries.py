@@ -107,7 +107,7 @@ def test_empty_interests_are_no_interests() -> None:
 
 
 class Late(Filter, PreFilter, PreBind):
-    """Asks another program, and rejects the pod with the response. It declares no interests."""
+    """Calls another program, and rejects the pod with the response. It declares no interests."""
 
     name = "Late"
     at = ""
@@ -137,9 +137,9 @@ def test_an_event_before_the_response_counts(point: str) -> None:
     t = Trial(Late)
     t.node("n1")
     t.pod("a")
-    asked = [d for d in t.run() if isinstance(d, Ask)]
+    calls = [d for d in t.run() if isinstance(d, Ask)]
     _node_label(t)
-    t.decided += t.scheduler.answered(asked[0].number, Answer("no"), t.now)
+    t.decided += t.scheduler.answered(calls[0].number, Answer("no"), t.now)
     t.run()
     assert t.messages()["a"].endswith("no") or "no" in t.messages()["a"]
     Late.at = ""

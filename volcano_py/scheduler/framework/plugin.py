@@ -54,6 +54,11 @@ class Plugin:
     prefixes: ClassVar[tuple[str, ...]] = ()
     """Prefixes of argument keys that are stored in `Arguments.extra`, such as "binpack.resources."."""
 
+    reads_labels: ClassVar[tuple[str, ...]] = ()
+    """Labels of pods that its rules with scope STATIC or LOCAL read: they become part of the pods' class."""
+    reads_annotations: ClassVar[tuple[str, ...]] = ()
+    """The same for annotations."""
+
     Arguments: ClassVar[type[PluginArguments]] = PluginArguments
     """The type of the arguments; by default without fields."""
     arguments: PluginArguments
