@@ -60,7 +60,7 @@ def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registr
         _fail(error)
     except (OSError, UnicodeDecodeError) as error:
         fail(describe_os_error(error) if isinstance(error, OSError) else f"{changes.conf}: not UTF-8 text", 2)
-    for fault in (*before.faults, *after.faults):
+    for fault in dict.fromkeys((*before.faults, *after.faults)):
         click.echo(f"plugin fault: {fault}", err=True)
     _print(before, after, differences(before, after), length, output)
 

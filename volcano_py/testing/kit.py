@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 from volcano_py.scheduler.framework.registry import Registry
@@ -49,7 +50,7 @@ class Decision:
     events: list[str] = field(default_factory=list)
     """`reason: message` of each Event."""
     faults: list[str] = field(default_factory=list)
-    """Plugins that raised: `plugin point error`."""
+    """Plugins that raised, once for each line: `plugin point error (file:line)`."""
     warnings: list[str] = field(default_factory=list)
     """What was wrong with the configuration."""
 
@@ -155,7 +156,7 @@ class Cluster:
             pipelined={_short(key): node for key, node in result.pipelined.items()},
             pending={_short(key): why for key, why in result.waiting.items()},
             events=[f"{o.reason}: {o.message}" for o in plan if isinstance(o, Event)],
-            faults=[f"{f.plugin} {f.point} {f.error}" for f in report.faults],
+            faults=[f"{f.plugin} {f.point} {f.text}" for f, _ in once_each(report.faults)],
             warnings=list(report.warnings),
         )
 

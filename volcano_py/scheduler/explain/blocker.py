@@ -80,7 +80,7 @@ def _of_plugins(session: Session, job: SessionJob) -> list[Cause]:
     """Faults that concern the whole session, the job or its pods."""
     for fault in session.callbacks.faults:
         if fault.point == "on_session_open" or fault.subject in (job.uid, job.queue) or fault.subject in job.tasks:
-            return [table.PLUGIN_FAULT.because(plugin=fault.plugin, point=fault.point, error=fault.error)]
+            return [table.PLUGIN_FAULT.because(plugin=fault.plugin, point=fault.point, error=fault.text)]
     return []
 
 

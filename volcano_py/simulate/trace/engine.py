@@ -15,6 +15,7 @@ from msgspec import Struct
 from volcano_py.api import core, names, scheduling
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.cluster import Cluster
@@ -128,7 +129,7 @@ class _Engine:
             return True
         report = run_once(self._cluster, self._conf, EPOCH + time, self._seed, registry=self._registry)
         self._outcome.cycles += 1
-        self._outcome.faults += [f"{f.plugin}.{f.point}: {f.error}" for f in report.faults]
+        self._outcome.faults += [f"{f.plugin}.{f.point}: {f.text}" for f, _ in once_each(report.faults)]
         for operation in report.plan:
             if isinstance(operation, Bind):
                 self._bind(operation, time)
