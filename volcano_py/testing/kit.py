@@ -29,6 +29,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation, result_of
+from volcano_py.testing.explained import explanations
 from volcano_py.testing.scopes import AFTER, BEFORE, ScopeCheck
 from volcano_py.testing.table import configuration, manifests
 
@@ -53,6 +54,24 @@ class Decision:
     """Plugins that raised, once for each line: `plugin point error (file:line)`."""
     warnings: list[str] = field(default_factory=list)
     """What was wrong with the configuration."""
+    explanations: dict[str, str] = field(default_factory=dict)
+    """Pod → its state and, if it is pending, why."""
+
+    def explain(self, name: str) -> str:
+        """Why a pod is pending, in lines: the blockers of its job in their order, then what each node answers. `name`:
+        the pod, or a job: its first pending pod."""
+        if name in self.explanations:
+            return self.explanations[name]
+        pods = [
+            task.key
+            for uid, job in self.session.cluster.jobs.items()
+            if _short(uid) == name
+            for task in job.tasks.values()
+        ]
+        texts = [self.explanations[_short(key)] for key in sorted(pods) if _short(key) in self.explanations]
+        if not texts:
+            raise KeyError(f"no pod or job {name}; pods are {', '.join(sorted(self.explanations)) or 'none'}")
+        return next((text for text in texts if "is pending" in text), texts[0])
 
 
 class Cluster:
@@ -148,6 +167,7 @@ class Cluster:
         if self._scopes is not None:
             self._scopes.assert_none()
         result = result_of(report, plan)
+        explained = {_short(key): text for key, text in explanations(report.session).items()}
         simulation.react(plan)
         return Decision(
             report.session,
@@ -158,6 +178,7 @@ class Cluster:
             events=[f"{o.reason}: {o.message}" for o in plan if isinstance(o, Event)],
             faults=[f"{f.plugin} {f.point} {f.text}" for f, _ in once_each(report.faults)],
             warnings=list(report.warnings),
+            explanations=explained,
         )
 
 
