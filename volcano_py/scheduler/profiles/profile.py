@@ -278,6 +278,10 @@ class Profile:
         pass."""
         return self._with_nominated(self._active(self._filter, state), state, pod, node)
 
+    def accepts_node(self, pod: PodInfo, node: NodeInfo) -> bool:
+        """Whether the STATIC filters accept the Node object for a pod, whatever runs there."""
+        return first_rejection([f for f in self._filter if f.scope is STATIC], CycleState(), pod, node).ok
+
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
         """The same for a node that passed with fewer pods on it: STATIC filters need no call."""
         return self._with_nominated(self._active(self._about_pods, state), state, pod, node).ok
