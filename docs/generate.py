@@ -200,7 +200,7 @@ def reasons() -> str:
             fields = ", ".join(
                 f"**{name}**" if kind.value == "name" else f"{name} ({kind.value})" for name, kind in r.fields.items()
             )
-            lines.append(f"| `{r.code}` | {r.sentence} | {fields or '–'} | {r.remedy} |")
+            lines.append(f"| `{r.code}` | {r.template} | {fields or '–'} | {r.remedy} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 

@@ -59,7 +59,7 @@ def printed(found: Answer, width: int) -> str:
 def test_a_podgroup_is_explained_with_what_helps() -> None:
     found = answer(facts("podgroup", "g"), "volcano", True)
     assert found.state == "pending"
-    assert found.verdict.startswith("PodGroup default/g is pending: 1 of 1 nodes have too little cpu free")
+    assert found.verdict.startswith("PodGroup default/g is pending: 1 of 1 node has too little cpu free")
     assert {h.kind for h in found.unblock} >= {"add-nodes", "wait-for-job", "free-capacity"}
     assert found.timeline[0].what == "podgroup g created"
 

@@ -26,6 +26,8 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
     gang = subs[0] if subs else job
     if constraint is None or not constraint.hard:
         return None
+    if constraint.label and not any(constraint.label in (n.metadata.labels or {}) for n in session.table.objects):
+        return table.LABEL_MISSING.because(label=constraint.label)
     need = max(gang.min_available - gang.ready_num, 1)
     fits = _copies(session, task)
     names = _allowed(session, job, constraint)

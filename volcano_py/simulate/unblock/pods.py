@@ -96,11 +96,16 @@ def remove_gates(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
 
 
 def drop_affinity(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    parsed = [t.spec_class.affinity for t in session.pending(job)]
+    if not any(a is not None and (a.pod_affinity or a.pod_anti_affinity) for a in parsed):
+        return
     edits = changed_pods(session, job, with_spec(affinity=NO_RAW))
     yield Change("drop-affinity", "remove the required pod affinity and anti-affinity of the pods", edits)
 
 
 def drop_spread(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    if not any(t.spec_class.spread for t in session.pending(job)):
+        return
     edits = changed_pods(session, job, with_spec(topology_spread_constraints=NO_RAW))
     yield Change("drop-spread", "remove the required topology spread constraints of the pods", edits)
 
@@ -112,6 +117,8 @@ def drop_ports(session: Session, job: SessionJob, cause: Cause) -> Iterator[Chan
         ]
         return replace(pod, spec=replace(pod.spec, containers=containers))
 
+    if not any(t.spec_class.ports for t in session.pending(job)):
+        return
     yield Change("drop-host-port", "use no host port", changed_pods(session, job, without))
 
 

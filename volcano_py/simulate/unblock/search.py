@@ -32,6 +32,7 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
     "EnqueueResourceQuota": (queues.raise_quota,),
     "SchedulingGated": (pods.remove_gates,),
     "GangTooLarge": _CAPACITY,
+    "GangRejected": (pods.drop_affinity, pods.drop_spread, pods.drop_ports),
     "NodeSelector": (pods.drop_selector, pods.label_node),
     "NodeCordoned": (nodes.uncordon,),
     "NodeTaint": (pods.tolerate,),
@@ -54,6 +55,7 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
 _FEWER_PODS = frozenset(
     (
         "GangTooLarge",
+        "GangRejected",
         "NodeResources",
         "TopologyDomainFull",
         "LabelDomainFull",
@@ -76,6 +78,7 @@ _MORE_NODES = frozenset(
         "NoNodes",
         "CapacityReserved",
         "GangTooLarge",
+        "GangRejected",
         "NodeResources",
         "NodeTooSmall",
         "NodePodLimit",
