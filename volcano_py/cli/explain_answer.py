@@ -28,7 +28,7 @@ from volcano_py.simulate.complete import complete
 from volcano_py.simulate.explained import explained
 from volcano_py.simulate.manifests import as_struct
 from volcano_py.simulate.snapshot import OBJECT, cluster_of
-from volcano_py.simulate.unblock.search import suggestions
+from volcano_py.simulate.unblock.search import is_over, suggestions
 from volcano_py.simulate.unblock.trials import Trials
 
 _NEEDED = ("Node", "Pod", "PodGroup", f"PodGroup.{PODGROUP.group}", "Queue")
@@ -140,7 +140,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
             verdict = f"The next cycle starts {subject}: {found.running} of {found.pods} pods get a node."
         return Answer(subject, "starting" if waiting else found.state, verdict)
     helps = suggestions(trials, uid, found.blockers) if unblock else []
-    return Answer(
+    result = Answer(
         subject,
         found.state,
         _named(found.verdict, uid, facts),
@@ -148,6 +148,9 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         unblock=[Help(s.kind, s.text) for s in helps],
         searched=unblock,
     )
+    if unblock and is_over(trials):
+        result.notes.append("so many jobs wait that only some changes were tried; others may help as well")
+    return result
 
 
 def _being_deleted(facts: Facts, since: str) -> str:

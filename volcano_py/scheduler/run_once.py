@@ -79,6 +79,7 @@ def run_once(
     sample_size: SampleSize = DEFAULT_SAMPLE,
     timer: Timer | None = None,
     assume: bool = True,
+    report_jobs: bool = True,
 ) -> Report:
     """Run the configured actions once over the model.
 
@@ -86,6 +87,7 @@ def run_once(
     seed    decides among nodes of equal score
     budget  limit of tasks to try; None: no limit
     assume  whether the model counts the plan as done; False for trials, after which the model is as before
+    report_jobs  whether statuses, conditions and Events are part of the plan; False for trials of a placement
     emit    is called with the operations of each statement
     """
     planner = Planner(model, emit)
@@ -103,8 +105,9 @@ def run_once(
         for name in configuration.actions:
             with timed("action", name):
                 _execute(name, session, registry, report)
-        with timed("session", "close"):
-            close(session, plugins, timed)
+        if report_jobs:
+            with timed("session", "close"):
+                close(session, plugins, timed)
     finally:
         if assume:
             planner.assume(session.new_statuses)
