@@ -70,9 +70,10 @@ def state_reason(session: Session, job: SessionJob) -> bool:
         return False
     known = kept.get(job.uid)
     now = seen(session, job)
-    if known is not None and known.seen == now:
-        return True
     written = next((c for c in job.pod_group.status.conditions or () if c.type == WAITING), None)
+    lost = known is not None and (written is None or written.reason != known.cause.code)  # another writer of the status
+    if known is not None and known.seen == now and not lost:
+        return True
     cause = stated_cause(session, job)
     if written is not None and cause is not None and cause.code == NOT_TRIED.code:
         return True  # the reason of the last try stays
@@ -83,8 +84,11 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     if known is None:  # new, or seen by an earlier process
         same = written is not None and means_the_same(cause, written.reason, written.message)
     else:
-        same = meaning_of(known.cause) == meaning_of(cause)
-    kept[job.uid] = Stated(now, cause, same and (known is None or known.reported))
+        same = not lost and meaning_of(known.cause) == meaning_of(cause)
+    reported = same and (known is None or known.reported)
+    if lost and known is not None and meaning_of(known.cause) == meaning_of(cause):
+        reported = known.reported
+    kept[job.uid] = Stated(now, cause, reported)
     if len(kept) > len(session.cluster.jobs):
         for uid in [uid for uid in kept if uid not in session.cluster.jobs]:
             del kept[uid]
