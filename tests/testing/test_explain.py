@@ -30,7 +30,7 @@ def test_a_pending_pod() -> None:
     lines = decision.explain("big-0").splitlines()
     assert lines[0] == "pod default/big-0 is pending"
     assert lines[1].startswith("  NodeResources: 2 of 3 nodes have too little cpu free")
-    assert "  NodeFilter: 1 of 3 nodes are rejected by plugin red: node is red." in lines
+    assert "  NodeFilter: 1 of 3 nodes is rejected by plugin red: node is red." in lines
     assert lines[-3:] == [
         "  node a: red: node is red",
         "  node b: it requests 4 cpu, 0 idle",

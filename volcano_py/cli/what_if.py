@@ -81,6 +81,10 @@ def _print(before: Run, after: Run, found: list[Difference], cycles: int, output
         document = {"cycles": cycles, "differences": found, "before": before, "after": after}
         click.echo(orjson.dumps(msgspec.to_builtins(document), option=orjson.OPT_INDENT_2))
         return
+    compared = any(of for run in (before, after) for of in (run.started, run.waiting, run.evicted))
+    if not found and not compared:
+        click.echo("Nothing was compared: no job waits, starts or is evicted, before or after the changes.")
+        return
     if not found:
         click.echo(f"No difference in {counted(cycles, 'cycle')}.")
         return

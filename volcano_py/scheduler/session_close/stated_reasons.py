@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
-from volcano_py.scheduler.explain.stated import seen, stated_cause
+from volcano_py.scheduler.explain.stated import WAITING, origin, seen, stated_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
@@ -20,8 +20,6 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 
-WAITING = "Waiting"
-"""The type of the condition; its reason is the code."""
 _PHASES = ("Unknown", "Pending", "Inqueue")
 
 
@@ -52,7 +50,8 @@ class StatedReasons:
             return others
         self.of[key[1]] = stated._replace(reported=True)
         last = about[-1]
-        sentence = sentence_of(stated.cause)
+        job = session.jobs.get(key[1])
+        sentence = sentence_of(stated.cause) if job is None else origin(session, job) or sentence_of(stated.cause)
         also = stated.cause.code if sentence in last.message else f"{stated.cause.code}: {sentence}"
         text = f"{last.message} ({also})"
         event = plan.Event(last.kind, last.namespace, last.name, last.uid, "Warning", last.reason, text)
