@@ -74,3 +74,36 @@ def test_diff(file: Path) -> None:
     found = run("diff", str(file), "-", stdin=GOOD)
     assert found.exit_code == 1
     assert found.output == "plugin proportion is removed (queues share the cluster by weight)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it is empty; a configuration has the keys actions and tiers"),
+        ("# nothing\n", "it is empty"),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n",
+            "it is a Job of batch.volcano.sh/v1alpha1; this",
+        ),
+        (
+            "kind: Pod\n",
+            "it is a Pod; this command reads Volcano's configuration (actions, tiers), a ConfigMap with it",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_file_that_is_no_configuration(text: str, problem: str, command: str) -> None:
+    found = run(command, "-", stdin=text)
+    assert found.exit_code == 1 and f"-: {problem}" in " ".join(found.output.split())
+
+
+def test_an_unknown_disabled_plugin_does_not_fail(tmp_path: Path) -> None:
+    kind = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    document = kind + "profiles: [{plugins: {score: {disabled: [{name: ImageLocalty}]}}}]"
+    found = run("check", "-", stdin=document)
+    assert found.exit_code == 0
+    words = " ".join(found.output.split())
+    assert words == (
+        "warning: profile default-scheduler, score: disabled plugin 'ImageLocalty' does not exist; "
+        "did you mean ImageLocality?"
+    )

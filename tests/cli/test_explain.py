@@ -14,7 +14,8 @@ from tests.cli.conftest import Vcctl
 from tests.e2e.cluster import bound, cluster, job, until
 from volcano_py.api.kinds import JOB, PODGROUP, ROLE, ROLEBINDING
 from volcano_py.api.meta import OwnerReference
-from volcano_py.cli.explain_answer import Answer, Blocker, answer
+from volcano_py.cli import explain_facts
+from volcano_py.cli.explain_answer import Answer, Blocker, answer, timeline
 from volcano_py.cli.explain_facts import Facts
 from volcano_py.cli.explain_print import show
 from volcano_py.kube.client import Client
@@ -59,7 +60,7 @@ def printed(found: Answer, width: int) -> str:
 def test_a_podgroup_is_explained_with_what_helps() -> None:
     found = answer(facts("podgroup", "g"), "volcano", True)
     assert found.state == "pending"
-    assert found.verdict.startswith("PodGroup default/g is pending: 1 of 1 nodes have too little cpu free")
+    assert found.verdict.startswith("PodGroup default/g is pending: 1 of 1 node has too little cpu free")
     assert {h.kind for h in found.unblock} >= {"add-nodes", "wait-for-job", "free-capacity"}
     assert found.timeline[0].what == "podgroup g created"
 
@@ -229,7 +230,11 @@ async def test_exit_codes(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Monk
         assert code == 1 and "Job nothing does not exist in namespace default, or was just deleted" in out
         assert out.count("\n") == 1
         code, out = await vcctl("explain", "queue", "default")
-        assert code == 0 and "Lease volcano-system/volcano does not exist" in " ".join(out.split())
+        assert code == 0 and "Lease" not in out, "the sandbox has one scheduler, without a Lease"
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(explain_facts, "SANDBOX", "another API server")
+            code, out = await vcctl("explain", "queue", "default")
+            assert code == 0 and "Lease volcano-system/volcano does not exist" in " ".join(out.split())
         code, out = await vcctl("explain", "node", "n1")
         assert code == 2 and out.count("\n") == 1
         async with Client.from_kubeconfig(sandbox.kubeconfig) as client:
@@ -256,7 +261,13 @@ async def test_exit_codes(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Monk
         code, out = await vcctl("explain", "podgroup", "g", "-o", "json")
         found = json.loads(out)
         assert code == 0 and found["verdict"] == "The scheduler reports for podgroup default/g: no cpu is free"
-        assert found["notes"][0].startswith("no permission to list: ") and len(found["notes"]) == 6
+        assert found["notes"][0].startswith("no permission to list: ") and len(found["notes"]) == 7
+        command = next(n for n in found["notes"] if n.startswith("an administrator grants the rest with: "))
+        assert "kubectl create clusterrole volcano-explain --verb=get,list --resource=" in command
+        assert "nodes," in command and ",podgroups.scheduling.volcano.sh" in command
+        assert command.endswith(
+            "kubectl create clusterrolebinding volcano-explain --clusterrole=volcano-explain --user=bob"
+        )
         monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path / "eve", sandbox.url, "eve"))
         code, out = await vcctl("explain", "podgroup", "g")
         assert code == 255 and 'User "eve" cannot get resource "podgroups"' in out and out.count("\n") == 1
@@ -282,3 +293,48 @@ async def test_a_job_of_a_live_cluster(tmp_path: Path, vcctl: Vcctl, monkeypatch
         assert code == 0 and found["state"] == "pending"
         assert found["blockers"][0]["code"] in ("EnqueueClusterFull", "EnqueueQueueLimit")
         assert "wait until job default/old has ended" in {h["text"] for h in found["unblock"]}
+
+
+LISTED = tuple(Unread(kind, f"{kind} is forbidden", forbidden=True) for kind in ("Node", "PodGroup", "Queue"))
+
+
+def test_a_user_who_may_read_only_jobs_and_pods_gets_the_reason_of_the_job() -> None:
+    state = {"phase": "Pending", "reason": "FailedCreate", "message": "pods g-0 is forbidden: exceeded quota"}
+    read = facts("job", "g", status={"state": state})
+    read.snapshot.unread = LISTED
+    read.snapshot.objects = {}
+    found = answer(read, "volcano", True)
+    assert found.verdict == "Job default/g reports: pods g-0 is forbidden: exceeded quota"
+    assert [b.code for b in found.blockers] == ["FailedCreate"]
+
+
+def test_or_the_reason_of_one_of_its_pods() -> None:
+    read = facts("job", "g")
+    read.snapshot.unread = LISTED
+    read.snapshot.objects = {}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no cpu is free"}
+    read.pods = [{"metadata": {"name": "g-0"}, "status": {"conditions": [condition]}}]
+    assert answer(read, "volcano", True).verdict == "Job default/g reports: no cpu is free"
+
+
+def test_what_every_job_is_for_a_moment_is_no_line_of_the_timeline() -> None:
+    read = facts("podgroup", "g")
+    texts = (
+        "0/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable (PodsMissing)",
+        "2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable",
+    )
+    read.events = [
+        {"reason": "Unschedulable", "message": m, "lastTimestamp": f"2026-01-01T00:00:0{i}Z"}
+        for i, m in enumerate(texts)
+    ]
+    assert len([m for m in timeline(read) if "0/0 tasks" in m.what]) == 1
+    shown = [m.what for m in answer(read, "volcano", False).timeline]
+    assert not any("0/0 tasks" in what for what in shown) and any("2/2 tasks" in what for what in shown)
+
+
+def test_it_stays_while_pods_are_missing() -> None:
+    scenario = {**SCENARIO, "jobs": {"g": {"phase": "Inqueue", "min": 3, "pods": 2, "each": {"cpu": 2}}}}
+    read = facts("podgroup", "g", scenario)
+    message = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
+    read.events = [{"reason": "Unschedulable", "message": message, "lastTimestamp": "2026-01-01T00:00:01Z"}]
+    assert any("0/0 tasks" in m.what for m in answer(read, "volcano", False).timeline)

@@ -111,7 +111,9 @@ async def test_waiting_reports_how_the_job_ended(
 
         code, out, err = await tool("vsub", "-n", "wide", "-R", "cpu=64", "-L", "cpu=64", "--wait", "--timeout", "2s")
         assert code == 255 and "is still Pending" in out and "after 2s; increase --timeout" in out
-        assert "the job requests 64 cpu, 0 of 4.8 is held" in out, "the output contains the reason of the scheduler"
+        assert "the job requests 64 cpu, 0 of 4.8 (overcommit-factor 1.2 of 4) is held" in out, (
+            "the output contains the reason of the scheduler"
+        )
 
         async def deleted() -> None:
             await until(lambda: phase_of_some(client, "odd"), "the job is not there")

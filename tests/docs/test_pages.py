@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from volcano_py.scheduler.framework.deviations import DEVIATIONS
+from volcano_py.scheduler.framework.extension_points.table import POINTS
 from volcano_py.scheduler.run_once import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -75,3 +76,8 @@ def test_each_plugin_and_action_has_a_page(kind: str) -> None:
 
 def test_each_deviation_has_a_section() -> None:
     assert set(DEVIATIONS) <= set(HEADING.findall((ROOT / "docs" / "deviations.md").read_text()))
+
+
+def test_every_extension_point_is_on_the_reference_page() -> None:
+    page = (ROOT / "docs" / "extension-points.md").read_text()
+    assert [p.method for p in POINTS.values() if f"### {p.method}\n" not in page] == []

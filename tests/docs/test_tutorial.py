@@ -48,14 +48,26 @@ def test_it_passes_strict_type_checks(tutorial: Path) -> None:
 
 
 def test_its_tests_pass(tutorial: Path) -> None:
-    assert "2 passed" in run(tutorial, "pytest", "-p", "no:cacheprovider", "test_fewest_pods.py")
+    assert "3 passed" in run(tutorial, "pytest", "-p", "no:cacheprovider", "test_fewest_pods.py")
 
 
 def test_simulate_runs_it(tutorial: Path) -> None:
     (tutorial / "plugins").mkdir()
-    for name in ("fewest_pods.py", "teams.py", "tally.py"):
+    for name in ("fewest_pods.py", "teams.py", "tally.py", "launch.py"):
         (tutorial / name).rename(tutorial / "plugins" / name)
     (tutorial / "cluster.yaml").write_text(CLUSTER)
+    command = ["simulate", "run", "--plugins-dir", "plugins", "--conf", "my.conf", "cluster.yaml"]
+    printed = run(tutorial, "volcano_py.cli.main", *command)
+    assert re.search(r"default/new\s.*free|new.*free", printed), printed
+
+
+def test_simulate_runs_the_action_that_allocates(tutorial: Path) -> None:
+    (tutorial / "plugins").mkdir()
+    (tutorial / "launch.py").rename(tutorial / "plugins" / "launch.py")
+    (tutorial / "cluster.yaml").write_text(CLUSTER)
+    (tutorial / "my.conf").write_text(
+        '{actions: "enqueue, launch", tiers: [{plugins: [{name: gang}, {name: predicates}]}]}'
+    )
     command = ["simulate", "run", "--plugins-dir", "plugins", "--conf", "my.conf", "cluster.yaml"]
     printed = run(tutorial, "volcano_py.cli.main", *command)
     assert re.search(r"default/new\s.*free|new.*free", printed), printed

@@ -78,3 +78,12 @@ def test_what_cannot_be_read_is_named() -> None:
     facts = Facts("v1.34.0", {"CustomResourceDefinition": CRDS}, ["queues: forbidden"])
     [finding] = findings(facts, REGISTRY)
     assert finding.what == "not read: queues: forbidden"
+
+
+def test_arguments_that_moved_to_another_plugin() -> None:
+    text = PARITY.replace("{name: gang}", "{name: predicates, arguments: {predicate.GPUSharingEnable: true, x: 1}}")
+    moved, unknown = findings(Facts("v1.34.0", {"CustomResourceDefinition": CRDS, **conf(text)}), REGISTRY)
+    assert (moved.weight, unknown.weight) == ("changes", "note")
+    assert "predicate.GPUSharingEnable is ignored: the plugin deviceshare shares GPUs" in moved.what
+    assert moved.remedy == "add it with the argument deviceshare.GPUSharingEnable: true"
+    assert "argument x is unknown and ignored" in unknown.what and unknown.remedy.startswith("valid values are ")

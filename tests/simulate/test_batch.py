@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,23 @@ def test_a_queue_does_not_hold_what_was_only_tried() -> None:
     [cycle] = found["cycles"]
     assert cycle["bound"] == {} and "1 Schedulable" in cycle["conditions"]["default/g"][0]["message"]
     assert cycle["allocated"]["default"] == {"cpu": "1", "memory": "0", "pods": "1"}
+
+
+def test_ignored_kinds_are_named() -> None:
+    objects = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}},
+        {"kind": "Widget", "metadata": {"name": "w"}},
+    ]
+    ran = CliRunner().invoke(simulate, ["run", "--jsonl"], input=json.dumps({"id": "a", "objects": objects}))
+    assert json.loads(ran.stdout)["ignoredKinds"] == ["Deployment", "Widget"]
+
+
+def test_hyper_nodes_without_their_plugin_are_a_warning(tmp_path: Path) -> None:
+    spec = {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}]}
+    (tmp_path / "x.yaml").write_text(json.dumps({"kind": "HyperNode", "metadata": {"name": "s"}, "spec": spec}))
+    plugins = [{"plugins": [{"name": "gang"}, {"name": "network-topology-aware"}]}]
+    (tmp_path / "conf").write_text(json.dumps({"actions": "allocate", "tiers": plugins}))
+    text = "HyperNodes have no effect: the configuration lacks the plugin network-topology-aware"
+    assert text in " ".join(CliRunner().invoke(simulate, ["run", str(tmp_path / "x.yaml")]).stderr.split())
+    with_plugin = CliRunner().invoke(simulate, ["run", "--conf", str(tmp_path / "conf"), str(tmp_path / "x.yaml")])
+    assert "HyperNodes" not in with_plugin.stderr

@@ -262,3 +262,10 @@ def test_a_file_ends_before_it_is_too_large_to_be_read(tmp_path: Path, monkeypat
     recorder.close()
     files = sorted(tmp_path.iterdir())
     assert len(files) > 1 and replayed(files) == (6, 6, 0)
+
+
+def test_a_comparison_of_no_cycle_is_no_agreement(tmp_path: Path) -> None:
+    (file,) = recorded(tmp_path, 1)
+    with patch("volcano_py.simulate.replay.replay", return_value=iter(())):
+        ran = CliRunner().invoke(main, ["replay", str(file)])
+    assert ran.exit_code == 2 and "it contains no cycle, so nothing was compared" in ran.output

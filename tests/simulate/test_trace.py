@@ -73,6 +73,17 @@ def test_a_gang_starts_as_a_whole_and_a_job_too_large_never() -> None:
     jobs = [TraceJob(name, at, duration, "u", pods, one) for name, at, duration, pods in rows]
     outcome = replay(jobs, nodes, CONF, 1.0)
     assert outcome.started["next"] >= outcome.ended["gang"] and set(outcome.ended) == {"gang", "next"}
+    assert outcome.never == {"huge": "it needs 3 pods at the same time, the empty cluster has capacity for 2"}
+
+
+def test_jobs_that_never_fit_are_reported(tmp_path: Path) -> None:
+    pods, nodes = files(tmp_path)
+    rows = "".join(f"x{i},9000,100,0,0,,LS,Running,{i},9,1\n" for i in range(7))
+    pods.write_text(PODS + rows + "v,1000,100,1,500,V9,BE,Running,10,40,20\n")
+    ran = CliRunner().invoke(main, ["simulate", "trace", str(pods), "--nodes", str(nodes), "--interval", "5"])
+    lines = ran.stderr.splitlines()
+    assert "job x0 never fits: it needs 1 pod at the same time, the empty cluster has capacity for 0" in lines
+    assert "3 more jobs never fit" in lines and ran.exit_code == 0
 
 
 def test_jain_is_one_for_equals() -> None:

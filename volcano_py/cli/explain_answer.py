@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import msgspec
 
 from volcano_py.api import batch, core, names
@@ -28,7 +31,7 @@ from volcano_py.simulate.complete import complete
 from volcano_py.simulate.explained import explained
 from volcano_py.simulate.manifests import as_struct
 from volcano_py.simulate.snapshot import OBJECT, cluster_of
-from volcano_py.simulate.unblock.search import suggestions
+from volcano_py.simulate.unblock.search import is_over, suggestions
 from volcano_py.simulate.unblock.trials import Trials
 
 _NEEDED = ("Node", "Pod", "PodGroup", f"PodGroup.{PODGROUP.group}", "Queue")
@@ -85,7 +88,7 @@ def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         found.blockers.insert(0, _blocker(facts.scheduler))
         if found.state != "running":
             found.verdict = f"{sentence_of(facts.scheduler)} {found.verdict}"
-    found.timeline = timeline(facts)
+    found.timeline = [m for m in timeline(facts) if not _has_passed(m, found)]
     found.notes += facts.notes
     if facts.unknown_scheduler and found.state not in ("running", "completed", "deleting"):
         found.notes.append(facts.unknown_scheduler)
@@ -109,7 +112,9 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     counts = facts.subject.get("status") or {}
     if early is not None and counts.get("running") and not counts.get("pending"):
         names_other = early.fields["scheduler"] if early.code == WRONG_SCHEDULER.code else scheduler
-        verdict = f"{counts['running']} pods of {subject} run, and none is pending; their scheduler is {names_other}."
+        running = counted(int(counts["running"]), "pod")
+        runs = "runs" if counts["running"] == 1 else "run"
+        verdict = f"{running} of {subject} {runs}, and none is pending; their scheduler is {names_other}."
         return Answer(subject, "running", verdict)
     if early is not None:
         return _pending(subject, early)
@@ -140,7 +145,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
             verdict = f"The next cycle starts {subject}: {found.running} of {found.pods} pods get a node."
         return Answer(subject, "starting" if waiting else found.state, verdict)
     helps = suggestions(trials, uid, found.blockers) if unblock else []
-    return Answer(
+    result = Answer(
         subject,
         found.state,
         _named(found.verdict, uid, facts),
@@ -148,6 +153,9 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         unblock=[Help(s.kind, s.text) for s in helps],
         searched=unblock,
     )
+    if unblock and is_over(trials):
+        result.notes.append("so many jobs wait that only some changes were tried; others may help as well")
+    return result
 
 
 def _being_deleted(facts: Facts, since: str) -> str:
@@ -209,8 +217,37 @@ def _reported(facts: Facts, subject: str) -> Answer:
             remedy = REASONS[c.reason].remedy if c.reason in REASONS else ""
             verdict = f"The scheduler reports for {subject}: {c.message}"
             return Answer(subject, "pending", verdict, [Blocker(c.reason, c.message, {}, remedy)])
+    for reason, message in _carried(facts):
+        remedy = REASONS[reason].remedy if reason in REASONS else ""
+        verdict = f"{KINDS[facts.kind].kind} {facts.key} reports: {message}"
+        return Answer(subject, "pending", verdict, [Blocker(reason, message, {}, remedy)])
     phase = group.status.phase if group is not None else "unknown"
     return Answer(subject, phase.lower(), f"The scheduler reports no reason for {subject}; its phase is {phase}.")
+
+
+def _carried(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Reason and message in the status of the object itself, or of one of its pods that waits for a node."""
+    status = facts.subject.get("status") or {}
+    for found in (status.get("state") or {}, *reversed(status.get("conditions") or ())):
+        if facts.kind == "job" and found.get("message"):
+            yield str(found.get("reason") or "Pending"), str(found["message"])
+    for pod in facts.pods:
+        for c in (pod.get("status") or {}).get("conditions") or ():
+            if c.get("type") == "PodScheduled" and c.get("status") == "False" and c.get("message"):
+                yield str(c.get("reason") or "Unschedulable"), str(c["message"])
+
+
+_PASSING = re.compile(
+    r"\b0/0 tasks in gang unschedulable|The gang is not complete|gang is not complete|No cycle has tried the job yet"
+    r"|\((?:PodsMissing|RolePodsMissing|SubGroupsMissing|NotTriedYet)\b"
+)
+"""What conditions and Events state while the controller creates the pods."""
+
+
+def _has_passed(moment: Moment, found: Answer) -> bool:
+    """Whether a line of the timeline reports a state in which every job is for a moment, and this one is not now."""
+    now = found.blockers[0].code if found.blockers else ""
+    return now not in ("PodsMissing", "RolePodsMissing", "SubGroupsMissing") and bool(_PASSING.search(moment.what))
 
 
 def _of_queue(facts: Facts) -> Answer:

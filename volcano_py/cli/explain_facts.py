@@ -5,6 +5,7 @@ All reads use the user's permissions. A forbidden read is a note in the answer, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,20 @@ from volcano_py.api import names
 from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP, QUEUE, ResourceType
 from volcano_py.api.meta import parse_time
 from volcano_py.kube.errors import ApiError, Forbidden, NotFound
+from volcano_py.kube.remedies import grant_list
 from volcano_py.scheduler.explain.table import SCHEDULER_NOT_LEADING, SCHEDULER_NOT_RUNNING
 from volcano_py.scheduler.framework.cause import Cause
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
-    from volcano_py.simulate.snapshot import Snapshot
+    from volcano_py.simulate.snapshot import Snapshot, Unread
 
 Manifest = dict[str, Any]
 KINDS: dict[str, ResourceType] = {"job": JOB, "podgroup": PODGROUP, "pod": POD, "queue": QUEUE}
 LEASE = "volcano-system/volcano"
 """Default Lease of the scheduler: namespace and name."""
+SANDBOX = "volcano-py-sandbox"
+"""The gitCommit in the version of the sandbox's API server."""
 _LATE = 2.0
 """A Lease that was not renewed for this many lease durations has no running holder."""
 
@@ -50,6 +54,8 @@ class Facts:
     """Why no scheduler is active, or None."""
     unknown_scheduler: str = ""
     """Why it is unknown whether a scheduler is active; matters only for objects that wait."""
+    pods: list[Manifest] = field(default_factory=list)
+    """The pods of the object, read for users that may not list all pods or PodGroups."""
     notes: list[str] = field(default_factory=list)
     """Reads that failed."""
 
@@ -63,7 +69,7 @@ async def read_facts(
 ) -> Facts:
     """Read the facts about one object. Raises Missing, and KubeError if the object itself cannot be read."""
     from volcano_py.simulate.capture import capture
-    from volcano_py.simulate.snapshot import summary
+    from volcano_py.simulate.snapshot import ALL, summary
 
     rt = KINDS[kind]
     namespace = namespace if rt.namespaced else ""
@@ -78,12 +84,39 @@ async def read_facts(
     snapshot = await capture(client, now, scheduler_names=(scheduler,))
     facts = Facts(kind, name, namespace, subject, snapshot)
     facts.notes += summary(snapshot.unread)
+    denied = [u for u in snapshot.unread if u.forbidden]
+    if denied:
+        why = next((u.why for u in denied if u.scope == ALL), "")
+        facts.notes.append(f"an administrator grants the rest with: {grant_list(why, resources(denied))}")
+        facts.pods = await _own_pods(client, facts)
     facts.group = _group(facts)
     for about in sorted({(rt.kind, name), (PODGROUP.kind, facts.group.partition("/")[2])}):
         facts.events += await _events(client, facts, *about)
     facts.job = subject if kind == "job" else await _owner(client, facts)
     facts.scheduler = await _scheduler(client, facts, lease, now)
     return facts
+
+
+def resources(unread: Iterable[Unread]) -> list[str]:
+    """The kinds as kubectl names them: `podgroups.scheduling.volcano.sh`."""
+    from volcano_py.simulate.capture import resource_names
+
+    names_of = resource_names()
+    return sorted({names_of[u.kind] for u in unread if u.kind in names_of})
+
+
+async def _own_pods(client: Client, facts: Facts) -> list[Manifest]:
+    """The pods of a Job or PodGroup in its namespace; empty without permission."""
+    if facts.kind == "pod":
+        return [facts.subject]
+    if facts.kind not in ("job", "podgroup"):
+        return []
+    try:
+        found = (await client.list(POD, facts.namespace)).items
+    except ApiError:
+        return []
+    key, value = (names.JOB_NAME, facts.name) if facts.kind == "job" else (names.GROUP_NAME, facts.name)
+    return [pod for pod in found if (pod["metadata"].get("annotations") or {}).get(key) == value]
 
 
 def _group(facts: Facts) -> str:
@@ -134,6 +167,8 @@ async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Ca
     try:
         body = await client.raw("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
     except NotFound:
+        if await _is_sandbox(client):
+            return None  # its scheduler is the only one, and needs no Lease
         facts.unknown_scheduler = (
             f"Lease {lease} does not exist, so this command cannot check that a scheduler runs; if it uses another "
             "Lease, set --lease"
@@ -146,6 +181,14 @@ async def _scheduler(client: Client, facts: Facts, lease: str, now: float) -> Ca
         facts.unknown_scheduler = f"Lease {lease}: {error}; the state of the scheduler is unknown"
         return None
     return lease_cause(lease, (msgspec.json.decode(body) or {}).get("spec") or {}, now)
+
+
+async def _is_sandbox(client: Client) -> bool:
+    try:
+        version = msgspec.json.decode(await client.raw("GET", "/version"))
+    except (ApiError, msgspec.DecodeError):
+        return False
+    return isinstance(version, dict) and version.get("gitCommit") == SANDBOX
 
 
 def lease_cause(lease: str, spec: Manifest, now: float) -> Cause | None:

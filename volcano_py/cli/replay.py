@@ -37,6 +37,8 @@ def replay(file: Path, cycle: int | None, verbose: bool, plugins_dir: str) -> No
         fail(str(error), 2)
     except OSError as error:
         fail(describe_os_error(error), 2)
+    if not count:
+        fail(f"{file}: it contains no cycle, so nothing was compared; record with volcano-py scheduler --record DIR", 2)
     click.echo(f"{counted(count, 'cycle')}, {count - different} with identical decisions")
     raise SystemExit(1 if different else 0)
 

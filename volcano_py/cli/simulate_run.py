@@ -110,6 +110,10 @@ def run(
     results = [simulation.cycle(chosen) for _ in range(cycles)]
     for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(wrapped(f"warning: {warning}", sys.stderr, 9), err=True)
+    plugins = {option.name for tier in chosen.tiers for option in tier}
+    if "network-topology-aware" not in plugins and any(m["kind"] == "HyperNode" for m in manifests):
+        text = "HyperNodes have no effect: the configuration lacks the plugin network-topology-aware"
+        click.echo(wrapped(f"warning: {text}; set one with --conf", sys.stderr, 9), err=True)
     unknown = (_kind_of(m) for m in manifests if not is_read(m) and (raw or not is_job(m)))
     for kind in dict.fromkeys(unknown):
         hint = "if it creates pods, add the pods to the manifests"

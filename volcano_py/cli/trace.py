@@ -98,14 +98,27 @@ def trace(
     for name, outcome in outcomes.items():
         for fault in dict.fromkeys(outcome.faults):
             click.echo(f"plugin fault ({name}): {fault}", err=True)
+    never = next(iter(outcomes.values())).never
+    for name, why in list(never.items())[:_MOST_NAMED]:
+        click.echo(f"job {name} never fits: {why}", err=True)
+    if len(never) > _MOST_NAMED:
+        click.echo(f"{len(never) - _MOST_NAMED} more jobs never fit", err=True)
     if output == "json":
-        click.echo(orjson.dumps({"interval": step, "skipped": skipped, "figures": found}, option=orjson.OPT_INDENT_2))
+        click.echo(
+            orjson.dumps(
+                {"interval": step, "skipped": skipped, "neverFit": len(never), "figures": found},
+                option=orjson.OPT_INDENT_2,
+            )
+        )
     else:
         _table(found)
         for note in _notes(found, step, compress):
             click.echo(wrapped(f"note: {note}", sys.stderr, 6), err=True)
     for path in plots:
         click.echo(f"wrote {path}", err=True)
+
+
+_MOST_NAMED = 5
 
 
 def _nodes(text: str) -> tuple[list[TraceNode], int]:

@@ -60,7 +60,7 @@ def compare(file: Path, changes: Changes, cycles: int | None, seed: int, registr
         _fail(error)
     except (OSError, UnicodeDecodeError) as error:
         fail(describe_os_error(error) if isinstance(error, OSError) else f"{changes.conf}: not UTF-8 text", 2)
-    for fault in (*before.faults, *after.faults):
+    for fault in dict.fromkeys((*before.faults, *after.faults)):
         click.echo(f"plugin fault: {fault}", err=True)
     _print(before, after, differences(before, after), length, output)
 
@@ -80,6 +80,10 @@ def _print(before: Run, after: Run, found: list[Difference], cycles: int, output
     if output == "json":
         document = {"cycles": cycles, "differences": found, "before": before, "after": after}
         click.echo(orjson.dumps(msgspec.to_builtins(document), option=orjson.OPT_INDENT_2))
+        return
+    compared = any(of for run in (before, after) for of in (run.started, run.waiting, run.evicted))
+    if not found and not compared:
+        click.echo("Nothing was compared: no job waits, starts or is evicted, before or after the changes.")
         return
     if not found:
         click.echo(f"No difference in {counted(cycles, 'cycle')}.")

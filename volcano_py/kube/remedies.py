@@ -7,6 +7,7 @@ problem.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from volcano_py.kube.errors import Forbidden, KubeError, NotFound
@@ -44,6 +45,11 @@ def grant(message: str, rt: ResourceType, verbs: tuple[str, ...], namespace: str
     return _commands(message, f"{rt.plural}.{rt.group}" if rt.group else rt.plural, verbs, namespace)
 
 
+def grant_list(message: str, resources: Sequence[str]) -> str:
+    """The kubectl commands that let the user of a Forbidden message read several kinds."""
+    return _commands(message, ",".join(resources), ("get", "list"), None, name="volcano-explain")
+
+
 def expired(text: str) -> str:
     """The remedy for a TLS error about an expired server certificate, an empty string for other errors."""
     if "certificate has expired" not in text:
@@ -68,8 +74,8 @@ def for_denied(message: str) -> str:
     return "; grant it: " + _commands(message, resource, (verb,), namespace if plural == "secrets" else None)
 
 
-def _commands(message: str, resource: str, verbs: tuple[str, ...], namespace: str | None) -> str:
-    name = f"volcano-{'-'.join(verbs)}-{re.sub('[./]', '-', resource)}"
+def _commands(message: str, resource: str, verbs: tuple[str, ...], namespace: str | None, name: str = "") -> str:
+    name = name or f"volcano-{'-'.join(verbs)}-{re.sub('[./]', '-', resource)}"
     if found := _SERVICE_ACCOUNT.search(message):
         subject = f"--serviceaccount={found[1]}:{found[2]}"
     elif found := _USER.search(message):

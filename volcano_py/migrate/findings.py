@@ -28,6 +28,7 @@ from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, quot
 from volcano_py.migrate.facts import Facts
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.review.findings import argument_findings
 from volcano_py.webhooks.job_plugins import known_plugins
 from volcano_py.webhooks.paths import PATHS
 from volcano_py.webhooks.registration import PREFIX
@@ -93,6 +94,10 @@ def _configuration(where: str, configuration: Configuration, registry: Registry)
             yield Finding("blocks", f"{where}: plugin {option.name} does not exist", remedy)
     for warning in configuration.warnings:
         yield Finding("note", f"{where}: {warning}", "correct it")
+    for problem in argument_findings(configuration, registry):
+        what, _, remedy = problem.text.partition("; ")
+        weight: Weight = "blocks" if problem.severity == "error" else "changes" if "is ignored: " in what else "note"
+        yield Finding(weight, f"{where}: {what}", remedy or "correct it")
     on = [one.name for one in fields(configuration.deviations) if getattr(configuration.deviations, one.name)]
     if on:
         yield Finding(

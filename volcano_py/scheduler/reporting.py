@@ -10,6 +10,7 @@ from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.failed_cycles import FailedCycles
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.reload import ConfigurationSource
@@ -98,12 +99,11 @@ class Reporter:
         for text in report.warnings:
             if self._warn(text, text):
                 self._configuration.warn(text)
-        for fault in report.faults:
-            # Once per fault, whatever its subject: a predicate that raises does so for every pod and node.
+        for fault, _ in once_each(report.faults):
             at = f" at {fault.subject}" if fault.subject else ""
             self._warn(
-                f"{fault.plugin} {fault.point} {fault.error}",
-                f"plugin {fault.plugin} failed in {fault.point}{at}: {fault.error}; "
+                f"{fault.plugin} {fault.point} {fault.where or fault.error}",
+                f"plugin {fault.plugin} failed in {fault.point}{at}: {fault.text}; "
                 "the cycle continues with the answer that changes least",
             )
 

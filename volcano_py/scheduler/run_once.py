@@ -80,6 +80,7 @@ def run_once(
     sample_size: SampleSize = DEFAULT_SAMPLE,
     timer: Timer | None = None,
     assume: bool = True,
+    report_jobs: bool = True,
 ) -> Report:
     """Run the configured actions once over the model.
 
@@ -87,12 +88,14 @@ def run_once(
     seed    decides among nodes of equal score
     budget  limit of tasks to try; None: no limit
     assume  whether the model counts the plan as done; False for trials, after which the model is as before
+    report_jobs  whether statuses, conditions and Events are part of the plan; False for trials of a placement
     emit    is called with the operations of each statement
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
     model.dirty = model.jobs_moved = model.others_moved = False
     with timed("session", "open"):
+        model.read_keys(registry.keys_of(configuration))
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:
@@ -104,8 +107,9 @@ def run_once(
         for name in configuration.actions:
             with timed("action", name):
                 _execute(name, session, registry, report)
-        with timed("session", "close"):
-            close(session, plugins, timed)
+        if report_jobs:
+            with timed("session", "close"):
+                close(session, plugins, timed)
     finally:
         if assume:
             planner.assume(session.new_statuses)
@@ -123,7 +127,16 @@ def _execute(name: str, session: Session, registry: Registry, report: Report) ->
     try:
         action = registry.actions[name](session.configuration.action_arguments.get(name, {}))
         report.warnings += action.warnings
+        action.initialize()
+    except Exception as e:
+        session.callbacks.fault(name, "action", e)
+        return
+    try:
         action.execute(session)
+    except Exception as e:
+        session.callbacks.fault(name, "action", e)
+    try:
+        action.uninitialize()
     except Exception as e:
         session.callbacks.fault(name, "action", e)
 

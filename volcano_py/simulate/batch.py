@@ -16,7 +16,8 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES, enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
-from volcano_py.simulate.manifests import ManifestError, unfolded
+from volcano_py.simulate.jobs import is_job
+from volcano_py.simulate.manifests import ManifestError, is_read, unfolded
 
 log = logging.getLogger(__name__)
 
@@ -107,4 +108,6 @@ def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
         if not result["faults"]:
             del result["faults"]
         results.append(result)
-    return {"cycles": results, **({"refused": simulation.refused} if simulation.refused else {})}
+    ignored = sorted({str(m["kind"]) for m in manifests if not is_read(m) and not is_job(m)})
+    more = {"refused": simulation.refused, "ignoredKinds": ignored}
+    return {"cycles": results, **{key: found for key, found in more.items() if found}}

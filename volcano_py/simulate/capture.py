@@ -51,6 +51,11 @@ async def capture(
     return Snapshot(max(now, newest), objects, text, scheduler_names, unread=tuple(unread))
 
 
+def resource_names() -> dict[str, str]:
+    """The kinds of a snapshot, by their names in `Snapshot.unread`, as kubectl names resources."""
+    return {_name(e.rt): f"{e.rt.plural}.{e.rt.group}" if e.rt.group else e.rt.plural for e in TABLE}
+
+
 async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Unread]) -> list[Any]:
     """The objects of one kind, in all namespaces or in the user's namespace."""
     try:

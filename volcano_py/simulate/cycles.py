@@ -14,6 +14,7 @@ import msgspec
 from volcano_py.api import core
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.explain.messages import job_message
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Shard
@@ -265,7 +266,10 @@ def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
             for o in emitted
             if isinstance(o, plan.Bind) and (changed := _changed(model, o))
         },
-        faults=[f"{f.plugin}.{f.point} {f.subject}: {f.error}" for f in report.faults],
+        faults=[
+            f"{f.plugin}.{f.point} {f.subject}{f' and {count - 1} more' if count > 1 else ''}: {f.text}"
+            for f, count in once_each(report.faults)
+        ],
     )
 
 

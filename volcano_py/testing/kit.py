@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.plugin import Action, Plugin
 from volcano_py.scheduler.framework.registry import Registry
@@ -28,6 +29,8 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation, result_of
+from volcano_py.testing.explained import explanations
+from volcano_py.testing.scopes import AFTER, BEFORE, ScopeCheck
 from volcano_py.testing.table import configuration, manifests
 
 DEFAULT_TIERS = (("priority", "gang", "conformance"), ("drf", "predicates", "proportion", "nodeorder"))
@@ -48,17 +51,46 @@ class Decision:
     events: list[str] = field(default_factory=list)
     """`reason: message` of each Event."""
     faults: list[str] = field(default_factory=list)
-    """Plugins that raised: `plugin point error`."""
+    """Plugins that raised, once for each line: `plugin point error (file:line)`."""
     warnings: list[str] = field(default_factory=list)
     """What was wrong with the configuration."""
+    explanations: dict[str, str] = field(default_factory=dict)
+    """Pod → its state and, if it is pending, why."""
+
+    def explain(self, name: str) -> str:
+        """Why a pod is pending, in lines: the blockers of its job in their order, then what each node answers. `name`:
+        the pod, or a job: its first pending pod."""
+        if name in self.explanations:
+            return self.explanations[name]
+        pods = [
+            task.key
+            for uid, job in self.session.cluster.jobs.items()
+            if _short(uid) == name
+            for task in job.tasks.values()
+        ]
+        texts = [self.explanations[_short(key)] for key in sorted(pods) if _short(key) in self.explanations]
+        if not texts:
+            raise KeyError(f"no pod or job {name}; pods are {', '.join(sorted(self.explanations)) or 'none'}")
+        return next((text for text in texts if "is pending" in text), texts[0])
 
 
 class Cluster:
     """A described cluster, with the plugins and actions under test beside the built-in ones."""
 
-    def __init__(self, plugins: Iterable[type[Plugin]] = (), actions: Iterable[type[Action]] = ()) -> None:
+    def __init__(
+        self,
+        plugins: Iterable[type[Plugin]] = (),
+        actions: Iterable[type[Action]] = (),
+        *,
+        check_scopes: bool = True,
+    ) -> None:
+        """`check_scopes`: the rules of the plugins are also called without their scope, and a result that differs is an
+        AssertionError (`volcano_py.testing.scopes`)."""
+        mine = {p.name: p for p in plugins}
+        self._scopes = ScopeCheck(mine) if check_scopes and mine else None
+        of_check = self._scopes.actions() if self._scopes is not None else {}
         self._registry = Registry(
-            {**REGISTRY.plugins, **{p.name: p for p in plugins}}, {**REGISTRY.actions, **{a.name: a for a in actions}}
+            {**REGISTRY.plugins, **mine}, {**REGISTRY.actions, **{a.name: a for a in actions}, **of_check}
         )
         self._simulation = Simulation((), registry=self._registry, now=1_750_000_000.0)
         self._jobs = 0
@@ -124,13 +156,18 @@ class Cluster:
         """Run one cycle, and let the cluster follow it: bound pods run, evicted ones are gone.
 
         `tiers`: names of plugins, or {name: arguments and flags}. `settings`: `deviations` and `configurations` as in
-        the scheduler's configuration.
+        the scheduler's configuration. Raises AssertionError for a rule of the plugins under test with a wrong scope.
         """
+        if self._scopes is not None:
+            actions = f"{BEFORE}, {actions}, {AFTER}"
         text = configuration({"actions": actions, "plugins": [list(tier) for tier in tiers], **settings})
         conf = self._known.setdefault(text, load(text, self._registry.actions))
         simulation, plan = self._simulation, list[Operation]()
         report = run_once(simulation.cluster, conf, simulation.now, 0, emit=plan.extend, registry=self._registry)
+        if self._scopes is not None:
+            self._scopes.assert_none()
         result = result_of(report, plan)
+        explained = {_short(key): text for key, text in explanations(report.session).items()}
         simulation.react(plan)
         return Decision(
             report.session,
@@ -139,8 +176,9 @@ class Cluster:
             pipelined={_short(key): node for key, node in result.pipelined.items()},
             pending={_short(key): why for key, why in result.waiting.items()},
             events=[f"{o.reason}: {o.message}" for o in plan if isinstance(o, Event)],
-            faults=[f"{f.plugin} {f.point} {f.error}" for f in report.faults],
+            faults=[f"{f.plugin} {f.point} {f.text}" for f, _ in once_each(report.faults)],
             warnings=list(report.warnings),
+            explanations=explained,
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from volcano_py.api import names
@@ -16,6 +17,7 @@ from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.model.node_usage import NodeUsage
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
+from volcano_py.testing.scopes import AFTER, BEFORE, ScopeCheck
 from volcano_py.testing.table import configuration, manifests
 
 Scenario = dict[str, Any]
@@ -61,11 +63,18 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
         at = simulation.now - usage.get("age", 0)
         simulation.cluster.usage[node] = NodeUsage(at, usage.get("cpu", 0), usage.get("memory", 0))
     conf = load(configuration(scenario.get("conf")), known.actions)
+    mine = [n for n, made in known.plugins.items() if made is not REGISTRY.plugins.get(n)]
+    scopes = ScopeCheck(mine)
+    if mine:
+        simulation.registry = Registry(known.plugins, {**known.actions, **scopes.actions()})
+        conf = msgspec.structs.replace(conf, actions=(BEFORE, *conf.actions, AFTER))
     for number, expect in enumerate(scenario.get("cycles") or [scenario["expect"]], 1):
         if not EVICTING.isdisjoint(conf.actions) and "evicted" not in (expect or {}):
             raise AssertionError(f"cycle {number}: actions can evict; state the evicted pods (`evicted: []`: none)")
         groups = {key: _group(pod) for (kind, key), pod in simulation.objects.items() if kind == "Pod"}
-        compare(simulation.cycle(conf), expect or {}, number, groups)
+        result = simulation.cycle(conf)
+        scopes.assert_none()
+        compare(result, expect or {}, number, groups)
     refused = Counter(text.split(":")[0] for text in simulation.refused)
     assert refused == Counter(scenario.get("refused") or []), f"refused: {simulation.refused}"
 

@@ -52,6 +52,9 @@ def fails_always(*args: Any) -> Any:
     raise ValueError("fails_always")
 
 
+RAISED = f"raised ValueError: fails_always (profiles/test_faults.py:{fails_always.__code__.co_firstlineno + 1})"
+
+
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     CALLS.clear()
@@ -109,7 +112,7 @@ def test_a_plugin_that_raises_or_returns_an_invalid_result(method: str, fault: C
             lambda *a: PostFilterResult(SUCCESS, "n9"),
             "running PostFilter plugin \"Faulty\": the nominated node 'n9' does not exist",
         ),
-        ("post_filter", fails_always, 'running PostFilter plugin "Faulty": raised ValueError: fails_always'),
+        ("post_filter", fails_always, f'running PostFilter plugin "Faulty": {RAISED}'),
     ],
 )
 def test_invalid_results(method: str, fault: Callable[..., Any], message: str) -> None:
@@ -140,7 +143,7 @@ def test_a_fault_that_changes_nothing_is_an_event(method: str) -> None:
     t.bind(t.run())
     t.decided += t.tick()
     point = "Unreserve" if method == "unreserve" else "PostBind"
-    text = f'running {point} plugin "Faulty": raised ValueError: fails_always'
+    text = f'running {point} plugin "Faulty": {RAISED}'
     assert Report(t.pods["default/bad"], "Warning", "PluginFailed", text) in [
         d._replace(pod=t.pods["default/bad"]) if isinstance(d, Report) else d for d in t.decided
     ]

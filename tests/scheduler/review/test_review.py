@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError, load
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, FLAGS, ConfigurationError, load
+from volcano_py.scheduler.framework.extension_points.table import POINTS
 from volcano_py.scheduler.profiles.registry import REGISTRY as PROFILE_PLUGINS
 from volcano_py.scheduler.review.differences import differences
 from volcano_py.scheduler.review.document import unwrap
 from volcano_py.scheduler.review.effective import DEFAULT, FILE, Setting, settings
-from volcano_py.scheduler.review.findings import Finding, findings
+from volcano_py.scheduler.review.findings import WITHOUT_EFFECT, Finding, findings
 from volcano_py.scheduler.review.profiles import profile_findings
 from volcano_py.scheduler.run_once import REGISTRY
 
@@ -187,3 +188,46 @@ def test_turning_all_deviations_off_is_one_difference() -> None:
     both = [load(f"actions: allocate\n{line}", REGISTRY.actions) for line in ("", "deviations: parity")]
     (there,), (back,) = differences(*both, REGISTRY), differences(*both[::-1], REGISTRY)
     assert there.startswith("all deviations are off now") and "of the default are on now" in back
+
+
+@pytest.mark.parametrize(
+    ("argument", "plugin"),
+    [
+        ("predicate.GPUSharingEnable: true", "deviceshare.GPUSharingEnable: true"),
+        ("predicate.GPUNumberEnable: true", "deviceshare.GPUNumberEnable: true"),
+        ("predicate.ProportionalEnable: true", "the plugin resource-strategy-fit"),
+        ("predicate.resources: nvidia.com/gpu", "the plugin resource-strategy-fit"),
+        ("predicate.resources.nvidia.com/gpu.cpu: 4", "the plugin resource-strategy-fit"),
+    ],
+)
+def test_arguments_of_older_configurations_name_the_plugin(argument: str, plugin: str) -> None:
+    key = argument.partition(": ")[0]
+    document = text(GOOD.replace("predicates", f"predicates\n    arguments: {{{argument}}}"))
+    [warning] = texts(document, "warning")
+    assert warning.startswith(f"tiers[0].plugins[5]: plugin predicates: argument {key} is ignored: ")
+    assert plugin in warning and "add it with the argument" in warning
+
+
+@pytest.mark.parametrize("flag", sorted(WITHOUT_EFFECT))
+def test_flags_without_effect_are_hints(flag: str) -> None:
+    document = text(GOOD.replace("gang", f"gang\n    {flag}: true"))
+    [hint] = texts(document, "hint")
+    assert hint.startswith(f"tiers[0].plugins[1] (gang): {flag} has no effect: ") and hint.endswith("; remove it")
+
+
+def test_every_flag_has_an_extension_point_or_a_hint() -> None:
+    """enableHierarchy is read by drf and capacity."""
+    assert set(FLAGS) == {p.flag for p in POINTS.values() if p.flag} | set(WITHOUT_EFFECT) | {"enableHierarchy"}
+
+
+def test_an_unknown_disabled_plugin_is_a_warning() -> None:
+    profile = {"plugins": {"multiPoint": {"disabled": [{"name": "Qwerty"}, {"name": "*"}]}}}
+    enabled = {"enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}]}
+    profile["plugins"]["multiPoint"] |= enabled
+    document = {"kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+    assert profile_findings(document, PROFILE_PLUGINS) == [
+        Finding("warning", "profile default-scheduler, multiPoint: disabled plugin 'Qwerty' does not exist")
+    ]
+    enabled["enabled"].append({"name": "Qwerty"})
+    [finding] = profile_findings(document, PROFILE_PLUGINS)
+    assert finding.severity == "error" and "unknown plugin 'Qwerty'" in finding.text

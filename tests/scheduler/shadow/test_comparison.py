@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+from prometheus_client import CollectorRegistry
+
 from volcano_py.scheduler.shadow import report
 from volcano_py.scheduler.shadow.comparison import KEPT, Comparison, Earlier
+from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 from volcano_py.scheduler.shadow.observed import PATIENCE
 from volcano_py.scheduler.shadow.trial import Verdict
 
@@ -76,3 +81,16 @@ def test_the_report_contains_the_differences() -> None:
     data = report.document(found, 0.0, 30.0)
     assert data["jobs"] == {"same": 2, "live-only": 1, "ours-only": 0} and data["reasons"] == {"QueueLimit": 1}
     assert data["earlier"]["jobs"] == [{"time": "1970-01-01T00:00:20Z", "job": "c", "seconds": 10.0}]
+
+
+def test_an_empty_comparison_is_no_agreement() -> None:
+    found = Comparison(SETTLE)
+    assert found.agreement is None and found.node_agreement is None
+    [line] = report.lines(found)
+    assert "no job was compared yet, which is no agreement" in line and "100" not in line
+    assert report.document(found, 0.0, 1.0)["agreement"] is None
+    registry = CollectorRegistry()
+    metrics = ShadowMetrics(registry)
+    metrics.show(found)
+    assert math.isnan(registry.get_sample_value("volcano_py_shadow_agreement") or 0.0)
+    assert math.isnan(registry.get_sample_value("volcano_py_shadow_node_agreement") or 0.0)

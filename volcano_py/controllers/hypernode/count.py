@@ -7,7 +7,6 @@ An exact name counts even if the node does not exist, whatever the member's type
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
 
 import msgspec
 

@@ -7,10 +7,13 @@ A session's close computes it when the message about a job has changed; `explain
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from volcano_py.api.scheduling import FAILED_CREATE
 from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.explain.claimants import claimants
 from volcano_py.scheduler.explain.nodes import node_causes
+from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.fit_errors import insufficient
@@ -21,6 +24,14 @@ from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
 from volcano_py.scheduler.model.task import Task
 
 _LACKING = insufficient("")
+LASTING = frozenset(("NodeSelector", "NodeTooSmall", "VolumeUnavailable", "ClaimProblem", "LabelMissing"))
+"""Reasons of nodes that do not change by waiting: they come before limits, which do."""
+_RULES: dict[str, Callable[[Session, Task], str]] = {
+    "InterPodAffinity": affinity_text,
+    "PodTopologySpread": lambda session, task: f"topology spread {spread_text(session, task)}",
+    "NodePorts": lambda session, task: ports_text(task),
+}
+"""Filters that the gang's own members may fail, with what they compare."""
 
 
 def waits(session: Session, job: SessionJob) -> bool:
@@ -39,8 +50,9 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
     if job.is_pending() and "enqueue" in session.configuration.actions:
         admission = job.cause or (None if found else table.NOT_ADMITTED.because(detail=_note(session, job)))
         if admission is not None:
-            found.append(admission)
-        return found + _of_gang(session, job) + _of_nodes(session, job)
+            found.append(_with_claimants(session, admission))
+        nodes = _of_nodes(session, job)
+        return _lasting(nodes) + found + _of_gang(session, job) + [c for c in nodes if c not in _lasting(nodes)]
     found += _of_gang(session, job)
     gated = _gates(session, job)
     if gated is not None:
@@ -49,7 +61,7 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
         found.append(table.TOPOLOGY_NOT_READY.because())
     limit = _limit(session, job)
     nodes = _of_nodes(session, job)
-    if limit is not None and _is_whole_cluster(limit) and nodes:
+    if limit is not None and nodes and (_is_whole_cluster(session, limit) or _lasting(nodes)):
         nodes.append(limit)  # without other queues the share is the whole cluster: its nodes are full
     elif limit is not None:
         found.append(limit)
@@ -67,9 +79,25 @@ def _limit(session: Session, job: SessionJob) -> Cause | None:
     return None if job.fit_errors else session.queue_causes.get(job.queue)
 
 
-def _is_whole_cluster(limit: Cause) -> bool:
-    """Whether the share of a queue is the whole cluster."""
-    return "total" in limit.fields and float(limit.fields["limit"]) >= float(limit.fields["total"]) - 1
+def _lasting(nodes: list[Cause]) -> list[Cause]:
+    """The first of the reasons of nodes, if it excludes all nodes for as long as neither the pod nor the nodes
+    change."""
+    return nodes[:1] if nodes and nodes[0].code in LASTING else []
+
+
+def _is_whole_cluster(session: Session, limit: Cause) -> bool:
+    """Whether a limit of a queue, or its share, is all that the cluster has."""
+    resource = str(limit.fields.get("resource", ""))
+    if limit.code not in ("QueueShare", "QueueOverused", "QueueLimit") or not resource:
+        return False
+    return float(limit.fields["limit"]) >= session.total[resource] - 1
+
+
+def _with_claimants(session: Session, admission: Cause) -> Cause:
+    if admission.code != table.ENQUEUE_CLUSTER.code:
+        return admission
+    named = claimants(session, str(admission.fields["resource"]))
+    return Cause(admission.code, {**admission.fields, "claimants": named})
 
 
 def first_cause(session: Session, job: SessionJob) -> Cause | None:
@@ -81,7 +109,7 @@ def _of_plugins(session: Session, job: SessionJob) -> list[Cause]:
     """Faults that concern the whole session, the job or its pods."""
     for fault in session.callbacks.faults:
         if fault.point == "on_session_open" or fault.subject in (job.uid, job.queue) or fault.subject in job.tasks:
-            return [table.PLUGIN_FAULT.because(plugin=fault.plugin, point=fault.point, error=fault.error)]
+            return [table.PLUGIN_FAULT.because(plugin=fault.plugin, point=fault.point, error=fault.text)]
     return []
 
 
@@ -194,11 +222,16 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
 def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
     """Each task fits alone, but not all tasks of the minimum fit at the same time."""
     limit = job.cause
+    rule, rejected = "", 0
     if task.key in job.fit_errors:
         counts = job.fit_errors[task.key].counts
         lacking = {text.removeprefix(_LACKING): n for text, n in counts.items() if text.startswith(_LACKING)}
         resource = max(lacking, key=lambda r: (lacking[r], r), default="a node")
-    elif limit is not None and _is_whole_cluster(limit):
+        rules = {text: n for text, n in counts.items() if not text.startswith(_LACKING)}
+        first = max(rules, key=lambda text: (rules[text], text), default="")
+        if first and rules[first] > max(lacking.values(), default=0):
+            rule, rejected = (_rule_text(session, task, first), rules[first])
+    elif limit is not None and _is_whole_cluster(session, limit):
         resource = str(limit.fields["resource"])
     else:
         return []
@@ -207,7 +240,18 @@ def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
     need = max(job.min_available, job.ready_num + 1)
     if placeable >= need:
         return []
+    if rule:
+        fields = {"rejected": rejected, "nodes": len(session.table), "placeable": placeable, "need": need}
+        return [table.GANG_REJECTED.because(role=task.role or task.name, rule=rule, **fields)]
     return [table.GANG_SHORT.because(role=task.role or task.name, resource=resource, placeable=placeable, need=need)]
+
+
+def _rule_text(session: Session, task: Task, reason: str) -> str:
+    """What a filter compares, by one of its reasons; the reason itself for the filters of plugins."""
+    for _, f in session.placement.filters:
+        if f.name in _RULES and any(reason == r.text for r in f.reasons):
+            return _RULES[f.name](session, task)
+    return reason
 
 
 def _of_claims(task: Task, problem: str) -> Cause:

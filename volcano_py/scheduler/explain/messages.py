@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from volcano_py.scheduler.explain.stated import origin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import status as st
@@ -44,8 +45,13 @@ def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
         )
     if status == st.PENDING:
         errors = job.fit_errors.get(task.key)
-        return TaskReason("Unschedulable", str(errors) if errors is not None else job.job_fit_errors)
-    return TaskReason(st.STATUS_NAMES[status], job.job_fit_errors)
+        return TaskReason("Unschedulable", str(errors) if errors is not None else _of_job(session, job))
+    return TaskReason(st.STATUS_NAMES[status], _of_job(session, job))
+
+
+def _of_job(session: Session, job: SessionJob) -> str:
+    """The limit that rejects all tasks of a job; with the deviation stated-reasons the reason of the job."""
+    return origin(session, job) if job.job_fit_errors else ""
 
 
 def job_message(session: Session, job: SessionJob) -> str:
@@ -62,11 +68,13 @@ def job_message(session: Session, job: SessionJob) -> str:
             reasons[reason] = reasons.get(reason, 0) + 1
         text += "; Pending: " + ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items()))
     if job.job_fit_errors:
-        text += f". Origin reason is: {job.job_fit_errors}"
+        text += f". Origin reason is: {origin(session, job)}"
     else:
         # Also of a task that has a node or is pipelined now. Volcano uses any task; here pending ones come first.
         rejected = [job.tasks[key] for key in job.fit_errors if key in job.tasks]
         if rejected:
             first = min(rejected, key=lambda t: (session.status(t) != st.PENDING, t.key))
             text += f". Origin reason is {first.name}: {job.fit_errors[first.key]}"
+        elif pending and (reason := origin(session, job)):
+            text += f". Origin reason is: {reason}"
     return text

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.explain import table
+from volcano_py.scheduler.explain.pod_rules import affinity_text, spread_text
 from volcano_py.scheduler.explain.reasons import Reason
 from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
@@ -47,6 +48,8 @@ _ORDER_OF_PLUGIN: dict[str, tuple[int, Reason]] = {"deviceshare": (11, table.DEV
 """Plugins with a filter for each type of device."""
 _PLUGIN = (5, table.PLUGIN_FILTER)
 _TOO_SMALL, _RESOURCES, _PODS, _VOLUMES = 6, 7, 8, 10
+_LASTING = (1, 4, _TOO_SMALL)
+"""The ranks of selectors, volumes and sizes: only a change of the pod or of the nodes helps."""
 
 
 class Step(NamedTuple):
@@ -65,6 +68,10 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
     if not count:
         return [table.NO_NODES.because()]
     steps = _merged(sorted(_steps(session, task), key=lambda s: s.rank))
+    lasting = [s for s in steps if s.rank in _LASTING]
+    if lasting and np.logical_or.reduce([s.rejected for s in lasting]).all():
+        # what does not change by waiting comes first, if it is sufficient by itself
+        steps = [*lasting, *(s for s in steps if s.rank not in _LASTING)]
     left = np.ones(count, dtype=bool)
     blocker: Step | None = None
     before = left
@@ -156,7 +163,11 @@ def _cause(session: Session, task: Task, step: Step, rejections: NDArray[np.int6
         fields["taint"] = untolerated(session, task, step.rejected)
     if "plugin" in wanted:
         fields["plugin"] = step.plugin
-    if "problem" in wanted:
+    if step.reason is table.POD_AFFINITY:
+        fields["problem"] = affinity_text(session, task)
+    elif step.reason is table.TOPOLOGY_SPREAD:
+        fields["problem"] = spread_text(session, task)
+    elif "problem" in wanted:
         fields["problem"] = step.problem
     if step.rank == _TOO_SMALL:
         fields |= _largest(session, task, step.rejected)

@@ -30,6 +30,32 @@ class Kind(Enum):
     """An amount of the resource in the field `resource`."""
 
 
+class _Count(int):
+    """A number in a sentence. `{pods:pod|pods}` is "1 pod" or "3 pods", `{pods:?has|have}` only "has" or "have"."""
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(int(self))
+        one, _, more = spec.removeprefix("?").partition("|")
+        word = one if self == 1 else more
+        return word if spec.startswith("?") else f"{int(self)} {word}"
+
+
+class _Named(str):
+    """A field by its name, for the documentation: `{pods} pods`."""
+
+    def __format__(self, spec: str) -> str:
+        more = spec.partition("|")[2]
+        return more if spec.startswith("?") else f"{self} {more}" if spec else str(self)
+
+
+class _Mark(str):
+    """The place of a field in a pattern, with the words that depend on it."""
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True)
 class Reason:
     """One code. `sentence`: a template over the fields. `remedy`: the usual remedy."""
@@ -39,6 +65,11 @@ class Reason:
     sentence: str
     fields: Mapping[str, Kind]
     remedy: str
+
+    @property
+    def template(self) -> str:
+        """The sentence with the names of the fields."""
+        return self.sentence.format(**{name: _Named(f"{{{name}}}") for name in self.fields})
 
     def because(self, **fields: Value) -> Cause:
         """A cause with this code."""
@@ -55,12 +86,13 @@ def meaning(reason: Reason, cause: Cause) -> Meaning:
 
 def sentence(reason: Reason, cause: Cause) -> str:
     """The cause in one sentence, with its numbers."""
-    return reason.sentence.format(**shown(reason, cause))
+    values = shown(reason, cause)
+    return reason.sentence.format(**{name: _Count(v) if isinstance(v, int) else v for name, v in values.items()})
 
 
 def pattern(reason: Reason, cause: Cause) -> re.Pattern[str]:
     """A pattern for the sentences of all causes with the same meaning."""
-    marks = {name: f"\0{i}\0" for i, name in enumerate(reason.fields)}
+    marks = {name: _Mark(f"\0{i}\0") for i, name in enumerate(reason.fields)}
     text = re.escape(reason.sentence.format(**marks))
     for name, kind in reason.fields.items():
         of_name = re.escape(str(cause.fields[name])) if kind is Kind.NAME else ".*"

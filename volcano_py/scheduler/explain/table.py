@@ -75,7 +75,7 @@ QUARANTINED = _reason(
 POD_GROUP_MISSING = _reason(
     "PodGroupMissing",
     _AREA,
-    "PodGroup {group} of {pods} pods does not exist.",
+    "PodGroup {group} of {pods:pod|pods} does not exist.",
     "group:n pods:c",
     "Create the PodGroup, or start the controllers, which create those of Jobs and of bare pods.",
 )
@@ -171,9 +171,9 @@ _AREA = "Admission"
 ENQUEUE_CLUSTER = _reason(
     "EnqueueClusterFull",
     _AREA,
-    "The cluster admits no more jobs: the job requests {requested} {resource}, {held} of {limit} is held or claimed: "
-    "{missing} is missing.",
-    "resource:n requested:a held:a limit:a missing:a",
+    "The cluster admits no more jobs: the job requests {requested} {resource}, {held} of {limit} (overcommit-factor "
+    "{factor} of {total}) is held or claimed{claimants}: {missing} is missing.",
+    "resource:n requested:a held:a limit:a missing:a factor:x total:a claimants:x",
     "Wait until jobs end, add nodes, or raise overcommit-factor.",
 )
 ENQUEUE_QUOTA = _reason(
@@ -198,37 +198,45 @@ _AREA = "Gang"
 ROLE_INCOMPLETE = _reason(
     "RolePodsMissing",
     _AREA,
-    "Role {role} has {have} of the {need} pods that it needs at least.",
+    "Role {role} has {have} of the {need:pod|pods} that it needs at least.",
     "role:n have:c need:c",
     "Wait for the controller to create the pods, or lower minAvailable of the task.",
 )
 SUB_GROUPS_INCOMPLETE = _reason(
     "SubGroupsMissing",
     _AREA,
-    "Subgroups of policy {policy}: {have} of {need} exist.",
+    "Subgroups of policy {policy}: {have} of {need} {have:?exists|exist}.",
     "policy:n have:c need:c",
     "Create the missing pods with the labels of the policy, or lower minSubGroups.",
 )
 PODS_MISSING = _reason(
     "PodsMissing",
     _AREA,
-    "The gang is not complete: {have} of {need} pods exist.",
+    "The gang is not complete: {have} of {need:pod|pods} {have:?exists|exist}.",
     "have:c need:c",
     "Wait for the controller to create the pods, or lower minMember.",
 )
 GATED = _reason(
     "SchedulingGated",
     _AREA,
-    "{pods} pods have the scheduling gate {gate}.",
+    "{pods:pod|pods} {pods:?has|have} the scheduling gate {gate}.",
     "gate:n pods:c",
     "The controller that has set the gate must remove it.",
 )
+_AT_ONCE = "{placeable} of the {need:pod|pods} that the gang needs {placeable:?fits|fit} at the same time"
 GANG_SHORT = _reason(
     "GangTooLarge",
     _AREA,
-    "{placeable} of the {need} pods that the gang needs fit at the same time; {role} lacks {resource}.",
+    f"{_AT_ONCE}; {{role}} lacks {{resource}}.",
     "role:n resource:n placeable:c need:c",
     "Free capacity, add nodes, or lower minMember.",
+)
+GANG_REJECTED = _reason(
+    "GangRejected",
+    _AREA,
+    f"{_AT_ONCE}; {{role}} is rejected on {{rejected}} of {{nodes:node|nodes}} by {{rule}}.",
+    "role:n rule:n placeable:c need:c rejected:c nodes:c",
+    "Relax the rule, add nodes, or lower minMember.",
 )
 
 # ---- nodes ---------------------------------------------------------------------------------------------------
@@ -239,62 +247,70 @@ NO_NODES = _reason("NoNodes", _AREA, "The cluster has no nodes for this schedule
 
 
 def _node_reason(code: str, what: str, remedy: str, extra: str = "") -> Reason:
-    """A filter: `what` completes "3 of 5 nodes …"; `only`: how many nodes have no other reason."""
-    template = f"{{rejected}} of {{nodes}} nodes {what}."
+    """A filter: `what` completes "3 of 5 nodes …" and begins with its verb (`is|are`); `only`: how many nodes have no
+    other reason."""
+    verb, _, rest = what.partition(" ")
+    template = f"{{rejected}} of {{nodes:node|nodes}} {{rejected:?{verb}}} {rest}."
     return _reason(code, _AREA, template, f"{extra} {_REJECTED}".strip(), remedy)
 
 
-NOT_IN_SHARD = _node_reason("NotInShard", "are in the shard of another scheduler", "Change the NodeShard.")
+NOT_IN_SHARD = _node_reason("NotInShard", "is|are in the shard of another scheduler", "Change the NodeShard.")
 NODE_SELECTOR = _node_reason(
     "NodeSelector",
-    "do not match the pod's selector or node affinity ({selector})",
+    "does|do not match the pod's selector or node affinity ({selector})",
     "Change the selector, or label nodes.",
     "selector:n",
 )
-NODE_UNSCHEDULABLE = _node_reason("NodeCordoned", "are cordoned", "Run `kubectl uncordon`.")
+NODE_UNSCHEDULABLE = _node_reason("NodeCordoned", "is|are cordoned", "Run `kubectl uncordon`.")
 NODE_TAINT = _node_reason(
-    "NodeTaint", "have a taint that the pod does not tolerate ({taint})", "Add a toleration.", "taint:x"
+    "NodeTaint", "has|have a taint that the pod does not tolerate ({taint})", "Add a toleration.", "taint:x"
 )
 NODE_TOO_SMALL = _node_reason(
     "NodeTooSmall",
-    "are too small even when empty: the pod requests {requested} {resource}, the largest of these has {largest}",
+    "is|are too small even when empty: the pod requests {requested} {resource}, the largest of these has {largest}",
     "Request less per pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )
 NODE_RESOURCES = _node_reason(
     "NodeResources",
-    "have too little {resource} free: the pod requests {requested}, {node} comes closest with {free}: "
+    "has|have too little {resource} free: the pod requests {requested}, {node} comes closest with {free}: "
     "{missing} is missing",
     "Free capacity, add nodes, or request less.",
     "resource:n requested:a node:x free:a missing:a",
 )
-NODE_PODS = _node_reason("NodePodLimit", "hold their maximum number of pods", "Delete pods, or add nodes.")
-NODE_PORTS = _node_reason("NodePorts", "use the host port already", "Use another host port, or none.")
+NODE_PODS = _node_reason("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
+NODE_PORTS = _node_reason("NodePorts", "uses|use the host port already", "Use another host port, or none.")
 POD_AFFINITY = _node_reason(
-    "PodAffinity", "do not satisfy the pod's affinity or anti-affinity to other pods", "Relax the affinity."
+    "PodAffinity",
+    "does|do not satisfy the pod's affinity or anti-affinity to other pods ({problem})",
+    "Relax the affinity.",
+    "problem:x",
 )
 TOPOLOGY_SPREAD = _node_reason(
-    "PodTopologySpread", "would break the pod's topology spread constraints", "Relax the constraint, or add nodes."
+    "PodTopologySpread",
+    "would|would break the pod's topology spread constraints ({problem})",
+    "Relax the constraint, or add nodes.",
+    "problem:x",
 )
 VOLUME = _node_reason(
     "VolumeUnavailable",
-    "cannot use the pod's volumes ({problem})",
+    "cannot|cannot use the pod's volumes ({problem})",
     "Create the claim, its StorageClass or its volume.",
     "problem:n",
 )
 VOLUME_LIMIT = _node_reason(
-    "VolumeLimit", "have their maximum number of volumes attached", "Delete pods with volumes, or add nodes."
+    "VolumeLimit", "has|have the maximum number of volumes attached", "Delete pods with volumes, or add nodes."
 )
 DEVICES = _node_reason(
     "DevicesUnavailable",
-    "have no free devices for the pod ({problem})",
+    "has|have no free devices for the pod ({problem})",
     "Wait for devices, or change the claim.",
     "problem:n",
 )
-NUMA = _node_reason("NumaTopology", "cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
+NUMA = _node_reason("NumaTopology", "cannot|cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
 PLUGIN_FILTER = _node_reason(
     "NodeFilter",
-    "are rejected by plugin {plugin}: {problem}",
+    "is|are rejected by plugin {plugin}: {problem}",
     "Read the documentation of the plugin.",
     "plugin:n problem:n",
 )
@@ -312,7 +328,8 @@ _AREA = "Network topology"
 TOPOLOGY_SHORT = _reason(
     "TopologyDomainFull",
     _AREA,
-    "No HyperNode of tier {tier} or below holds the gang: {domain} comes closest, {placeable} of {need} pods fit.",
+    "No HyperNode of tier {tier} or below holds the gang: {domain} comes closest, "
+    "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "tier:n domain:x placeable:c need:c",
     "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
 )
@@ -326,9 +343,17 @@ UNKNOWN_TIER = _reason(
 LABEL_DOMAIN_SHORT = _reason(
     "LabelDomainFull",
     _AREA,
-    "No domain of the node label {label} holds the gang: {domain} comes closest, {placeable} of {need} pods fit.",
+    "No domain of the node label {label} holds the gang: {domain} comes closest, "
+    "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "label:n domain:x placeable:c need:c",
     "Free capacity in one domain, label more nodes, or create the PodGroup without the topology constraint.",
+)
+LABEL_MISSING = _reason(
+    "LabelMissing",
+    _AREA,
+    "No node has the label {label}, by which the topology of the gang is defined.",
+    "label:n",
+    "Label the nodes, or create the PodGroup without the topology constraint.",
 )
 TOPOLOGY_NOT_READY = _reason(
     "TopologyNotReady",
@@ -359,7 +384,7 @@ RESERVED = _reason(
 WAITS_FOR_RELEASE = _reason(
     "WaitsForRelease",
     _AREA,
-    "{pods} pods fit as soon as pods on {node} have ended.",
+    "{pods:pod|pods} {pods:?fits|fit} as soon as pods on {node} have ended.",
     "pods:c node:x",
     "Wait until the deletion of these pods is complete.",
 )
@@ -372,7 +397,9 @@ _VICTIMS = {
     "VictimsTooSmall": ("their eviction would not free enough on one node", "Wait, or request less in one pod."),
 }
 VICTIMS = {
-    code: _reason(code, _AREA, f"Evicting does not help: of {{pods}} running pods in reach, {why}.", "pods:c", remedy)
+    code: _reason(
+        code, _AREA, f"Evicting does not help: of {{pods:running pod|running pods}} in reach, {why}.", "pods:c", remedy
+    )
     for code, (why, remedy) in _VICTIMS.items()
 }
 NEVER_PREEMPTS = _reason(

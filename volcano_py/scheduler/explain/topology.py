@@ -29,6 +29,8 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
     if constraint.unknown:
         known = ", ".join(sorted(session.topology.tier_of_name)) or "none"
         return table.UNKNOWN_TIER.because(tier=constraint.unknown, known=known)
+    if constraint.label and not any(constraint.label in (n.metadata.labels or {}) for n in session.table.objects):
+        return table.LABEL_MISSING.because(label=constraint.label)
     need = max(gang.min_available - gang.ready_num, 1)
     fits = _copies(session, task)
     names = _allowed(session, job, constraint)

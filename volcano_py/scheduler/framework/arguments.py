@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -71,11 +72,12 @@ def decode(
     arguments: Mapping[str, Any] | None,
     *,
     prefixes: tuple[str, ...] = (),
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[A, list[str]]:
     """Read `arguments` into a struct; returns it with the warnings to log.
 
     `prefixes`: prefixes of keys (`binpack.resources.`) whose entries are stored in the field `extra` (a dict) of
-    structs that have one.
+    structs that have one. `moved`: keys of older versions, each with the remedy; one that ends in a dot is a prefix.
     """
     warnings: list[str] = []
     values: dict[str, Any] = {}
@@ -87,6 +89,8 @@ def decode(
         if f is None:
             if key.startswith(prefixes) and prefixes:
                 extra[key] = value
+            elif remedy := _remedy(key, moved):
+                warnings.append(f"{owner}: argument {key} is ignored: {remedy}")
             else:
                 near = get_close_matches(key, [*fields, *prefixes], 1)
                 hint = f"; did you mean {near[0]}?" if near else f"; valid values are {', '.join(fields) or 'none'}"
@@ -108,6 +112,10 @@ def decode(
     if "extra" in declared:
         values["extra"] = extra
     return type_(**values), warnings
+
+
+def _remedy(key: str, moved: Mapping[str, str]) -> str:
+    return next((r for old, r in moved.items() if key == old or (old.endswith(".") and key.startswith(old))), "")
 
 
 def _in_lower_case(value: Any) -> Any:

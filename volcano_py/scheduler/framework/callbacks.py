@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import PluginOption
+from volcano_py.scheduler.framework.source_line import line_of
 
 Fn = Callable[..., Any]
 
@@ -27,12 +28,30 @@ class Vote(IntEnum):
 
 
 class Fault(NamedTuple):
-    """An exception of a plugin or an action. `subject`: the object that the callback was called for."""
+    """An exception of a plugin or an action. `subject`: the object that the callback was called for; `where`: file and
+    line."""
 
     plugin: str
     point: str
     error: str
     subject: str
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        """The error with file and line."""
+        return f"{self.error} ({self.where})" if self.where else self.error
+
+
+def once_each(faults: Iterable[Fault]) -> list[tuple[Fault, int]]:
+    """The first fault of each line of each plugin, and how often it occurred: a rule that raises does so for every pod
+    and node, and often with the pod's name in its error."""
+    found: dict[tuple[str, ...], tuple[Fault, int]] = {}
+    for fault in faults:
+        key = (fault.plugin, fault.point, fault.where or fault.error)
+        first, count = found.get(key, (fault, 0))
+        found[key] = first, count + 1
+    return list(found.values())
 
 
 class Callback(NamedTuple):
@@ -88,7 +107,7 @@ class Callbacks:
 
     def fault(self, plugin: str, point: str, error: Exception, subject: str = "") -> None:
         """Record that a plugin raised."""
-        self.faults.append(Fault(plugin, point, f"{type(error).__name__}: {error}", subject))
+        self.faults.append(Fault(plugin, point, f"{type(error).__name__}: {error}", subject, line_of(error)))
 
     # ---- combination rules ------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ its own, `session.cluster.keep(MyState)`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -54,6 +55,14 @@ class Plugin:
     prefixes: ClassVar[tuple[str, ...]] = ()
     """Prefixes of argument keys that are stored in `Arguments.extra`, such as "binpack.resources."."""
 
+    moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Argument keys of older versions, each with what to do instead; a key that ends in a dot is a prefix."""
+
+    reads_labels: ClassVar[tuple[str, ...]] = ()
+    """Labels of pods that its rules with scope STATIC or LOCAL read: they become part of the pods' class."""
+    reads_annotations: ClassVar[tuple[str, ...]] = ()
+    """The same for annotations."""
+
     Arguments: ClassVar[type[PluginArguments]] = PluginArguments
     """The type of the arguments; by default without fields."""
     arguments: PluginArguments
@@ -61,7 +70,9 @@ class Plugin:
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """Read the arguments. An unknown key or a value of an invalid type becomes a warning."""
-        self.arguments, self.warnings = decode(self.Arguments, f"plugin {self.name}", arguments, prefixes=self.prefixes)
+        owner = f"plugin {self.name}"
+        read = decode(self.Arguments, owner, arguments, prefixes=self.prefixes, moved=self.moved)
+        self.arguments, self.warnings = read
 
     def warn(self, text: str) -> None:
         """Report a setting that is not used; it is logged once."""
@@ -90,6 +101,12 @@ class Action:
         """Read the arguments. An unknown key or a value of an invalid type becomes a warning."""
         self.arguments, self.warnings = decode(self.Arguments, f"action {self.name}", arguments)
 
+    def initialize(self) -> None:
+        """Called before `execute`. If it raises, the action does not run in this cycle."""
+
     def execute(self, session: Session) -> None:
         """Run the action: place, evict or admit through the session."""
         raise NotImplementedError
+
+    def uninitialize(self) -> None:
+        """Called after `execute`, also if that raised."""

@@ -4,11 +4,13 @@ RegisterPluginBuilder, RegisterAction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any, TypeVar
 
+from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.plugin import Action, Plugin
+from volcano_py.scheduler.model.spec_class import PodKeys
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
 ActionBuilder = Callable[[Mapping[str, Any]], Action]
@@ -66,3 +68,19 @@ class Registry:
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self.plugins = Builders[PluginBuilder](plugins)
         self.actions = Builders[ActionBuilder](actions)
+
+    def keys_of(self, configuration: Configuration) -> PodKeys:
+        """The labels and annotations of pods that the configured plugins read in their rules."""
+        labels: set[str] = set()
+        annotations: set[str] = set()
+        for tier in configuration.tiers:
+            for option in tier:
+                plugin = self.plugins.get(option.name)
+                labels.update(_listed(getattr(plugin, "reads_labels", ())))
+                annotations.update(_listed(getattr(plugin, "reads_annotations", ())))
+        return PodKeys(tuple(sorted(labels)), tuple(sorted(annotations)))
+
+
+def _listed(keys: str | Iterable[str]) -> Iterable[str]:
+    """The declared keys; a single one may be a string."""
+    return (keys,) if isinstance(keys, str) else keys

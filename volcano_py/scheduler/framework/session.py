@@ -316,6 +316,19 @@ class Session(TaskMoves):
             view = self._views[index, numbers] = NodeView(self, index, numbers)
         return view
 
+    @property
+    def nodes(self) -> list[NodeView]:
+        """All nodes."""
+        return [self.node(index) for index in range(len(self.table))]
+
+    def feasible_nodes(self, task: Task) -> list[NodeView]:
+        """The nodes on which the task can be allocated now: the predicates accept them, and they have idle
+        capacity."""
+        if self.pre_predicate(task) is not None:
+            return []
+        ok = self.placement.accepted(task) & self.placement.has_idle(task)
+        return [self.node(index) for index in np.flatnonzero(ok).tolist()]
+
     def _as_session(self) -> Session:
         return self
 

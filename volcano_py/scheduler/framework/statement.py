@@ -38,7 +38,13 @@ class Statement:
         self.steps: list[Step] = []
 
     def allocate(self, task: Task, node: int) -> str | None:
-        """Assign a node to a task; returns an error, after which nothing has changed."""
+        """Assign a node to a task; returns an error, after which nothing has changed.
+
+        The node filters are the caller's task (`session.placement`); that the task is pending and that the node has
+        idle capacity for it is checked here, as Volcano's node does when a task is added.
+        """
+        if (problem := self._session.cannot_place(task, node) or self._session.lacks(task, node)) is not None:
+            return problem
         error = self._session.place(task, node, st.ALLOCATED)
         if error is not None:
             self._session.unplace(task)
@@ -56,7 +62,10 @@ class Statement:
         return True
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
-        """Assign a task capacity of a node that is being released; `evicted`: pods were evicted for it."""
+        """Assign a task capacity of a node that is being released; `evicted`: pods were evicted for it. Returns an
+        error, after which nothing has changed."""
+        if (problem := self._session.cannot_place(task, node)) is not None:
+            return problem
         hold = evicted and self._session.deviations.kept_nominations
         error = self._session.place(task, node, st.PIPELINED, hold)
         if error is not None:

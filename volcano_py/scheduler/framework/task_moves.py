@@ -66,6 +66,23 @@ class TaskMoves(Orders):
         if self.removes_queue_gates and self.cluster.reported.gates_removed.get(task.key) != task.pod.metadata.uid:
             self.emit([RemoveGate(task.namespace, task.name, task.pod.metadata.uid)])
 
+    def cannot_place(self, task: Task, node: int) -> str | None:
+        """Why a task cannot get a node at all; None: it can."""
+        if not 0 <= node < len(self.table):
+            return f"node {node} does not exist; the session has the nodes 0 to {len(self.table) - 1}"
+        if self.statuses[task.slot] != st.PENDING:
+            state = st.STATUS_NAMES[self.statuses[task.slot]]
+            return f"task {task.key} is {state}; only a Pending task can get a node"
+        return None
+
+    def lacks(self, task: Task, node: int) -> str | None:
+        """What a node lacks for a task now, in Volcano's words; None: the task fits."""
+        idle, request = self.numbers.idle, task.spec_class.vector(self.table)
+        for row in task.spec_class.checked_rows(self.table):
+            if request.item(row) - idle.item(row, node) >= EPS:
+                return f"node {self.table.names[node]} resources are not enough to put task {task.key}"
+        return None
+
     def move(self, task: Task, new: int) -> None:
         """Change a task's status and the counts of its job."""
         old = self.statuses[task.slot]

@@ -28,7 +28,7 @@ from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
-from volcano_py.scheduler.model.spec_class import SpecClasses, equal_for_nodes
+from volcano_py.scheduler.model.spec_class import PodKeys, SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats, same_place
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
@@ -134,6 +134,13 @@ class Cluster(AssumedPlans):
             self._rules_of = of
             self._rule_cache = {}
 
+    def read_keys(self, keys: PodKeys) -> None:
+        """Distinguish pods by these labels and annotations from now on, because rules of plugins read them."""
+        if keys != self.classes.keys:
+            self.classes.keys = keys
+            for task in self.tasks.values():
+                self.claims.classify(task)
+
     @property
     def hierarchy(self) -> tuple[dict[str, str], dict[str, str]]:
         """The parent of each queue, and by queue the fault of its spec.parent; built again when a queue has changed."""
@@ -230,7 +237,9 @@ class Cluster(AssumedPlans):
         try:
             check_group(pod)
             claims = self.claims.demand(pod)
-            equal = old is not None and old.claims is claims is NONE and equal_for_nodes(old.pod, pod)
+            equal = (
+                old is not None and old.claims is claims is NONE and equal_for_nodes(old.pod, pod, self.classes.keys)
+            )
             spec_class = old.spec_class if old is not None and equal else self.classes.of(pod, claims)
             task = Task(pod, spec_class, group, claims)
         except ValueError:

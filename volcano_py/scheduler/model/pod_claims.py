@@ -108,12 +108,12 @@ class PodClaims:
         for key in sorted(keys):
             task = self._cluster.tasks.get(key)
             if task is not None:
-                self._classify(task)
+                self.classify(task)
         for name in self.amounts.update():
             self._cluster.allocatable_changed(name)
 
-    def _classify(self, task: Task) -> None:
-        """Determine the class of a task again, after an object that its claims depend on has changed."""
+    def classify(self, task: Task) -> None:
+        """Determine the class of a task again, after something that it depends on besides the pod has changed."""
         cluster = self._cluster
         try:
             claims = self.demand(task.pod)

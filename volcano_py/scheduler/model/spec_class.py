@@ -2,13 +2,14 @@
 Volcano; kube-scheduler: pod signatures.
 
 A class holds the request, the selectors, tolerations, affinity terms, ports and images of its pods, decoded
-once. Labels are not part of it (job controllers label each pod differently) except those of Ascend chips, the namespace
-only where a term requires it.
+once. Labels are not part of it (job controllers label each pod differently) except those of Ascend chips and those that
+plugins declare, the namespace only where a term requires it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -44,9 +45,9 @@ DECLARED = (
     names.ASCEND_VNPU_MODE,
 )
 """Annotations that node rules read: pods that differ in one of them are of different classes."""
-_OF_CLASS = (*DECLARED, names.VGPU_PODGROUP_POLICY, names.GROUP_NAME)
+ANNOTATIONS_OF_CLASS = (*DECLARED, names.VGPU_PODGROUP_POLICY, names.GROUP_NAME)
 """All annotations that the class of a pod depends on."""
-_LABELS_OF_CLASS = (names.NPU_JOB_KIND, names.NPU_LEVEL, names.NPU_DVPP)
+LABELS_OF_CLASS = (names.NPU_JOB_KIND, names.NPU_LEVEL, names.NPU_DVPP)
 """Labels that the class of a pod depends on, if it has the first one."""
 _encoder = msgspec.msgpack.Encoder()
 
@@ -134,20 +135,20 @@ class SpecClass:
         return self._rows
 
 
-def equal_for_nodes(old: Pod, new: Pod) -> bool:
+def equal_for_nodes(old: Pod, new: Pod, keys: PodKeys) -> bool:
     """Whether a pod without claims has certainly kept its class with an update: its spec and all annotations that a
     class depends on are the same, and it was not resized."""
     if old.spec != new.spec or _resized(old) or _resized(new):
         return False
-    if _labels_of_class(old) != _labels_of_class(new):
+    if _labels_of_class(old) != _labels_of_class(new) or keys.values(old) != keys.values(new):
         return False
     before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
-    return before == now or all(before.get(key) == now.get(key) for key in _OF_CLASS)
+    return before == now or all(before.get(key) == now.get(key) for key in ANNOTATIONS_OF_CLASS)
 
 
 def _labels_of_class(pod: Pod) -> list[str | None] | None:
     labels = pod.metadata.labels
-    return [labels.get(key) for key in _LABELS_OF_CLASS] if labels and names.NPU_JOB_KIND in labels else None
+    return [labels.get(key) for key in LABELS_OF_CLASS] if labels and names.NPU_JOB_KIND in labels else None
 
 
 def _resized(pod: Pod) -> bool:
@@ -158,11 +159,27 @@ def _resized(pod: Pod) -> bool:
     )
 
 
+class PodKeys(NamedTuple):
+    """Labels and annotations of pods that plugins read in their rules: pods that differ in one of them are of different
+    classes."""
+
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+
+    def values(self, pod: Pod) -> tuple[list[str | None], list[str | None]] | None:
+        """What a pod has of them; None: nothing is declared."""
+        if not self.labels and not self.annotations:
+            return None
+        labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+        return [labels.get(key) for key in self.labels], [annotations.get(key) for key in self.annotations]
+
+
 class SpecClasses:
     """All classes in use; a class is dropped with its last pod."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
+        self.keys = PodKeys()
         self._known: WeakValueDictionary[bytes, SpecClass] = WeakValueDictionary()
         self._next = 0
 
@@ -173,7 +190,7 @@ class SpecClasses:
     def of(self, pod: Pod, claims: Demand = NONE) -> SpecClass:
         """The class of a pod. Raises ValueError for an invalid request or affinity."""
         request = pod_request(pod) if _resized(pod) else None
-        key = _key(pod, request, claims)
+        key = _key(pod, request, claims, self.keys)
         known = self._known.get(key)
         if known is None:
             try:
@@ -187,7 +204,7 @@ class SpecClasses:
         return known
 
 
-def _key(pod: Pod, request: Resource | None, claims: Demand) -> bytes:
+def _key(pod: Pod, request: Resource | None, claims: Demand, keys: PodKeys) -> bytes:
     spec = pod.spec
     per_container = [_container_key(c) for c in spec.containers or ()]
     inits = [_container_key(c) for c in spec.init_containers or ()]
@@ -211,6 +228,7 @@ def _key(pod: Pod, request: Resource | None, claims: Demand) -> bytes:
             (pod.metadata.namespace, annotations.get(names.GROUP_NAME)) if group else None,
             claims.key,
             _labels_of_class(pod),
+            keys.values(pod),
         )
     )
 

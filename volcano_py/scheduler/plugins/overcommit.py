@@ -65,6 +65,9 @@ class Overcommit(Plugin):
                     held=limit - idle[d] + inqueue[d],
                     limit=limit,
                     missing=job.min_resources[d] + inqueue[d] - idle[d],
+                    factor=f"{self.factor:g}",
+                    total=session.admissible[d],
+                    claimants="",
                 )
             )
             return Vote.REJECT

@@ -6,6 +6,7 @@ nodes during the session, so that ports, pod counts, affinity and spreading incl
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import field
@@ -36,11 +37,26 @@ from volcano_py.scheduler.noderules.volume_limits import NodeVolumeLimits
 from volcano_py.scheduler.noderules.volume_restrictions import VolumeRestrictions
 from volcano_py.scheduler.noderules.volume_zone import VolumeZone
 
+_GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"
+_PROPORTIONAL = (
+    "the plugin resource-strategy-fit keeps cpu and memory of a node in proportion to its scarce resources; "
+    "add it with the argument proportional: {enable: true, resources: ..., resourceProportion: ...}"
+)
+
 
 class Predicates(Plugin):
     """See `Arguments`."""
 
     name = "predicates"
+    moved = MappingProxyType(
+        {
+            "predicate.GPUSharingEnable": _GPU.format("deviceshare.GPUSharingEnable: true"),
+            "predicate.GPUNumberEnable": _GPU.format("deviceshare.GPUNumberEnable: true"),
+            "predicate.ProportionalEnable": _PROPORTIONAL,
+            "predicate.resources": _PROPORTIONAL,
+            "predicate.resources.": _PROPORTIONAL,
+        }
+    )
 
     class Arguments(PluginArguments):
         node_affinity: bool = field(default=True, name="predicate.NodeAffinityEnable")

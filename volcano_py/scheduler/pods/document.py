@@ -91,6 +91,8 @@ class ProfilesFile:
         except profiles.ConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
         _check_names([p.name for p in found.profiles], self._session, self.path)
+        for warning in found.warnings:
+            log.warning("%s: %s", self.path, warning)
         return found
 
 

@@ -68,6 +68,8 @@ class BindingCycle:
         """The plugin that has written the binding; empty: the scheduler writes it."""
         self.seen_by: float | None = None
         """The time at which a binding that a plugin has written counts as missing."""
+        self.asking = ""
+        """The plugin that waits for the response of another program."""
         self.helped = False
         """Whether an event occurred in the meantime that may make the pod schedulable if a plugin rejects it."""
         self.course = _course(self, world)
@@ -168,10 +170,11 @@ class BindingCycles:
         return min((d for d in waits if d is not None), default=None)
 
     def note(self, event: Event) -> None:
-        """Record an event: a pod that Permit holds now and rejects later is tried again soon if the event may help
-        it."""
+        """Record an event: a pod that a plugin holds now, at Permit or until a response, and rejects later is tried
+        again soon if the event may help it."""
         for cycle in self._cycles.values():
-            interests = (i for name in cycle.deadlines for i in cycle.profile.interests.get(name, ()))
+            names = (*cycle.deadlines, cycle.asking)
+            interests = (i for name in names for i in cycle.profile.interests.get(name, ()))
             cycle.helped = cycle.helped or any(i.helps(cycle.pod, event) for i in interests)
 
     def bound(self, key: str) -> None:
@@ -251,7 +254,9 @@ def _passes(cycle: BindingCycle, plugin: Plugin, point: str, ask: _Ask) -> Gener
         with contained(plugin.name, point):
             status = expect(ask(cycle.state, cycle.pod, cycle.node), Status, plugin.name, point)
         if status.code is not Code.PENDING:
+            cycle.asking = ""
             return _accepted(status, plugin, point)
+        cycle.asking = plugin.name
         yield Stage.POINTS
 
 
@@ -262,12 +267,15 @@ def _permitted(cycle: BindingCycle, plugin: Permit) -> Generator[Stage, None, fl
             status, timeout = plugin.permit(cycle.state, cycle.pod, cycle.node)
             expect(status, Status, plugin.name, "Permit")
             seconds = float(timeout)
+        if status.code is Code.PENDING:
+            cycle.asking = plugin.name
+            yield Stage.POINTS
+            continue
+        cycle.asking = ""
         if status.code is Code.WAIT:
             return seconds
-        if status.code is not Code.PENDING:
-            _accepted(status, plugin, "Permit")
-            return None
-        yield Stage.POINTS
+        _accepted(status, plugin, "Permit")
+        return None
 
 
 def _accepted(status: Status, plugin: Plugin, point: str) -> Code:

@@ -6,7 +6,7 @@ Kubernetes: kubescheduler.config.k8s.io/v1 and apis/config/v1/default_plugins.go
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -82,6 +82,8 @@ class Configuration(NamedTuple):
     """Seconds."""
     registry: Registry = REGISTRY
     """The plugins that the profiles consist of."""
+    warnings: tuple[str, ...] = ()
+    """Problems that do not prevent the use of the configuration."""
 
 
 def load(
@@ -112,7 +114,8 @@ def load(
     if len({tuple(p.points["queueSort"]) for p in profiles}) > 1:
         raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
     first, longest = float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds)
-    return Configuration(profiles, first, longest, extenders.registry(registry))
+    warnings = tuple(w for p in read.profiles or () for w in _unknown_disabled(p, registry))
+    return Configuration(profiles, first, longest, extenders.registry(registry), warnings)
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
@@ -206,11 +209,21 @@ def _arguments(profile: _Profile, where: str, registry: Registry) -> dict[str, A
 
 
 def _check_names(where: str, point: str, chosen: _PluginSet, registry: Registry) -> None:
-    for r in (*(chosen.enabled or ()), *(r for r in chosen.disabled or () if r.name != "*")):
+    for r in chosen.enabled or ():
         if r.name not in registry:
             raise ConfigurationError(f"{where}, {point}: unknown plugin {r.name!r}{_nearest(r.name, registry)}")
         if not 0 <= r.weight <= 100:
             raise ConfigurationError(f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100")
+
+
+def _unknown_disabled(profile: _Profile, registry: Registry) -> Iterator[str]:
+    """A warning for each disabled plugin that does not exist: it does not run in any case. kube-scheduler accepts it
+    as well."""
+    for point, chosen in (profile.plugins or {}).items():
+        for r in chosen.disabled or ():
+            if r.name != "*" and r.name not in registry:
+                where = f"profile {profile.scheduler_name}, {point}"
+                yield f"{where}: disabled plugin {r.name!r} does not exist{_nearest(r.name, registry)}"
 
 
 def _nearest(name: str, valid: Iterable[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,6 +101,51 @@ class Interest(NamedTuple):
         except Exception:
             log.exception("queueing hint %r", self.hint)
             return True
+
+
+def _is_another(pod: PodInfo, old: Any, new: Any) -> bool:
+    """False for the creation of the pod itself: it was tried then."""
+    return old is not None or new is not pod
+
+
+EVERY_EVENT = Interest(frozenset(Kind), ~Action(0), _is_another)
+"""Kubernetes: a plugin without EventsToRegister is registered for all events."""
+
+
+def check_interests(found: object) -> None:
+    """Raises ValueError if a plugin has declared something else than a sequence of Interest that can match events."""
+    if isinstance(found, Interest) or not isinstance(found, Sequence) or isinstance(found, str):
+        raise ValueError(f"interests returns {_shown(found)}; return a tuple of Interest")
+    for number, interest in enumerate(found):
+        where = f"interests[{number}]"
+        if not isinstance(interest, Interest):
+            raise ValueError(f"{where} is {_shown(interest)}; use Interest(kinds, action, hint)")
+        kinds: object = interest.kinds
+        if not isinstance(kinds, Set) or not kinds or not all(isinstance(k, Kind) for k in kinds):
+            raise ValueError(f"{where}.kinds is {_shown(kinds)}; use a set of Kind, such as PODS or NODES")
+        action: object = interest.action
+        if not isinstance(action, Action) or not action:
+            raise ValueError(f"{where}.action is {_shown(action)}; use Action, such as Action.ADD | Action.DELETE")
+        hint: object = interest.hint
+        if hint is not None and not callable(hint):
+            raise ValueError(f"{where}.hint is {_shown(hint)}; use a function of pod, old and new, or None")
+        if hint is not None and not _takes_three(hint):
+            raise ValueError(f"{where}.hint {_shown(hint)} cannot be called with pod, old and new")
+
+
+def _takes_three(hint: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(hint).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in without a signature
+        return True
+    return True
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def node_events(old: Node, new: Node) -> Iterator[Event]:

@@ -16,7 +16,7 @@ import msgspec
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import PLAIN, Event, Interest, Kind
+from volcano_py.scheduler.profiles.events import EVERY_EVENT, PLAIN, Event, Interest, Kind
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import ObjectKind
@@ -48,8 +48,9 @@ class Plugin:
         """A plugin that needs neither of them omits this method."""
 
     def interests(self) -> Sequence[Interest]:
-        """The events that may make a pod schedulable that this plugin rejected."""
-        return ()
+        """The events that may make a pod schedulable that this plugin rejected. A plugin without this method: every
+        event. An empty result: none, except for a change of the pod's specification."""
+        return (EVERY_EVENT,)
 
 
 class Observer(Plugin, ABC):

@@ -6,11 +6,15 @@ import logging
 from types import TracebackType
 from typing import TypeVar
 
+from volcano_py.scheduler.framework.source_line import line_of
 from volcano_py.scheduler.profiles.status import Code, Status, error
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_MOST_LOGGED = 1_000
+_logged: set[tuple[str, str, str]] = set()
+"""Plugin, point and line of each exception in the log: a filter may raise for every pod and node."""
 
 
 class Pending(Exception):
@@ -54,8 +58,11 @@ def raised(plugin: str, point: str, e: Exception) -> PluginFault:
     """The fault of a plugin that raised."""
     if isinstance(e, PluginFault):
         return e
-    log.error("profile plugin %s raised at %s", plugin, point, exc_info=e)
-    return PluginFault(plugin, point, f"raised {type(e).__name__}: {e}")
+    where = line_of(e)
+    if (plugin, point, where) not in _logged and len(_logged) < _MOST_LOGGED:
+        _logged.add((plugin, point, where))
+        log.error("profile plugin %s raised at %s; this line of the plugin is logged once", plugin, point, exc_info=e)
+    return PluginFault(plugin, point, f"raised {type(e).__name__}: {e}{f' ({where})' if where else ''}")
 
 
 def expect(value: T, kind: type[T], plugin: str, point: str) -> T:

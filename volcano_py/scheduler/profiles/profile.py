@@ -13,7 +13,7 @@ from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, firs
 from volcano_py.scheduler.profiles.columns import Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import OBJECTS, Event, Interest
+from volcano_py.scheduler.profiles.events import OBJECTS, Event, Interest, check_interests
 from volcano_py.scheduler.profiles.extension_points import (
     MAX_SCORE,
     Bind,
@@ -99,9 +99,22 @@ class Profile:
         self.post_bind: list[PostBind] = at("postBind")
         handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
-        self.interests: dict[str, Sequence[Interest]] = {n: p.interests() for n, p in made.items()}
+        self.interests = {n: self._interests(p) for n, p in made.items()}
         self.reads = {kind for p in made.values() for kind in p.reads}
         """The kinds that its plugins read in addition to nodes and pods."""
+
+    def _interests(self, plugin: Plugin) -> Sequence[Interest]:
+        try:
+            found = plugin.interests()
+            check_interests(found)
+            if not plugin.reads and any(i.kinds == OBJECTS for i in found):
+                raise ValueError(
+                    "an Interest in OBJECTS matches nothing, because the plugin declares no kinds in `reads`"
+                )
+        except Exception as e:
+            text = str(e) if isinstance(e, ValueError) else f"interests raised {type(e).__name__}: {e}"
+            raise ConfigurationError(f"profile {self.name}, plugin {plugin.name}: {text}") from e
+        return found
 
     @property
     def observes(self) -> bool:
@@ -264,6 +277,10 @@ class Profile:
         """Run the filters with the pods nominated to the node (of the same or higher priority) and without; both must
         pass."""
         return self._with_nominated(self._active(self._filter, state), state, pod, node)
+
+    def accepts_node(self, pod: PodInfo, node: NodeInfo) -> bool:
+        """Whether the STATIC filters accept the Node object for a pod, whatever runs there."""
+        return first_rejection([f for f in self._filter if f.scope is STATIC], CycleState(), pod, node).ok
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
         """The same for a node that passed with fewer pods on it: STATIC filters need no call."""

@@ -60,6 +60,8 @@ class QueuedPod:
         self.errors = 0
         """The number of consecutive errors."""
         self.rejected_by: set[str] = set()
+        self.helped_by: set[str] = set()
+        """The plugins that would try the pod again after an event that occurred while it waits for a response."""
         self.again = Again.AS_REJECTED
         self.gated = False
         self.behind_gate = Place.ACTIVE

@@ -306,6 +306,9 @@ class PodScheduler:
             profile.observe(event)
         self.queue.move(event, now)
         self._cycles.note(event)
+        for queued in self._awaiting.values():
+            interests = self._profiles[queued.pod.pod.spec.scheduler_name].interests
+            queued.helped_by |= {n for n, found in interests.items() if any(i.helps(queued.pod, event) for i in found)}
         self._cycles.settle()
 
     def _has_node(self, old: PodInfo, new: PodInfo, now: float) -> None:
@@ -329,6 +332,9 @@ class PodScheduler:
     def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REJECTED) -> None:
         """Return a pod to the queue; report why, the nomination, and the evictions that follow from PostFilter."""
         pod = queued.pod
+        if not queued.helped_by.isdisjoint(why.rejected_by):
+            again = Again.SOON
+        queued.helped_by = set()
         self.queue.fail(queued, self._world.now, why.rejected_by, again)
         self._decisions.append(Fail(pod, why.message, SCHEDULER_ERROR if why.error else UNSCHEDULABLE))
         if why.nominated is None:

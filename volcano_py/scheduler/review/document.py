@@ -21,11 +21,19 @@ class Document(NamedTuple):
 def unwrap(text: str) -> Document:
     """Find the configuration in a text. Raises ConfigurationError."""
     document = read_yaml(text)
+    if document is None:
+        raise ConfigurationError("it is empty; a configuration has the keys actions and tiers")
     if not isinstance(document, dict):
         return Document(text)
     if document.get("kind") == "KubeSchedulerConfiguration":
         return Document("", document)
     if document.get("kind") != "ConfigMap":
+        if "kind" in document and "actions" not in document and "tiers" not in document:
+            what = " of ".join(str(document[key]) for key in ("kind", "apiVersion") if key in document)
+            raise ConfigurationError(
+                f"it is a {what}; this command reads Volcano's configuration (actions, tiers), "
+                "a ConfigMap with it, or a KubeSchedulerConfiguration"
+            )
         return Document(text)
     data = document.get("data")
     if not isinstance(data, dict) or not data:

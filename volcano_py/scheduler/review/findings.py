@@ -12,6 +12,7 @@ from volcano_py.scheduler.framework.config import (
     ConfigurationError,
     PluginOption,
     load,
+    read_yaml,
     unknown_plugins,
 )
 from volcano_py.scheduler.framework.registry import Builders, Registry
@@ -26,6 +27,15 @@ QUEUE_PLUGINS = ("proportion", "capacity")
 SCORING = ("nodeorder", "binpack", "resource-strategy-fit", "usage", "network-topology-aware", "task-topology")
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 RECLAIMING = ("reclaim", "gangreclaim")
+
+
+WITHOUT_EFFECT = {
+    "enableBestNode": "no plugin selects the node itself; a plugin of your own can score nodes (add_node_order)",
+    "enableTargetJob": "it belongs to the action elect, which Volcano does not have any more",
+    "enableReservedNodes": "it belongs to the action reserve, which Volcano does not have any more",
+    "enabledClusterOrder": "it orders clusters, and this scheduler has one",
+}
+"""The flags of Volcano's format without an extension point, and why."""
 
 
 class Finding(NamedTuple):
@@ -49,15 +59,15 @@ def findings(text: str, registry: Registry) -> list[Finding]:
         return [Finding("error", "it is nested too deep; use fewer levels")]
     found += [Finding("warning", warning) for warning in configuration.warnings]
     found += [Finding("warning", warning) for warning in unknown_plugins(configuration, registry.plugins)]
-    found += _arguments(configuration, registry)
+    found += argument_findings(configuration, registry)
     if not any(finding.severity == "error" for finding in found):
         # with invalid parts left out, hints would report what is missing because of them
-        found += [Finding("hint", hint) for hint in _hints(configuration)]
+        found += [Finding("hint", hint) for hint in (*_hints(configuration), *_flags_without_effect(text))]
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
-def _arguments(configuration: Configuration, registry: Registry) -> list[Finding]:
-    """What the plugins and the actions say about their arguments."""
+def argument_findings(configuration: Configuration, registry: Registry) -> list[Finding]:
+    """What the plugins and the actions report about their arguments."""
     found: list[Finding] = []
     for i, tier in enumerate(configuration.tiers):
         for j, option in enumerate(tier):
@@ -79,6 +89,15 @@ def _arguments(configuration: Configuration, registry: Registry) -> list[Finding
         except Exception as error:
             found.append(Finding("error", f"configurations: action {name} cannot be made: {error}"))
     return found
+
+
+def _flags_without_effect(text: str) -> Iterator[str]:
+    """The flags in the document that Volcano's format has and that enable nothing."""
+    for i, tier in enumerate(read_yaml(text).get("tiers") or ()):
+        for j, plugin in enumerate(tier.get("plugins") or ()):
+            for flag, why in WITHOUT_EFFECT.items():
+                if flag in plugin:
+                    yield f"tiers[{i}].plugins[{j}] ({plugin['name']}): {flag} has no effect: {why}; remove it"
 
 
 def _needs_no_check(builders: Builders[Any], name: str, arguments: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from volcano_py.scheduler.review.findings import Finding
 def profile_findings(document: Mapping[str, Any], registry: Registry) -> list[Finding]:
     """The findings about the profiles."""
     try:
-        load(document, registry=registry)
+        found = load(document, registry=registry)
     except ConfigurationError as error:
         return [Finding("error", str(error))]
-    return []
+    return [Finding("warning", warning) for warning in found.warnings]

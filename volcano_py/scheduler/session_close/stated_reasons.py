@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
-from volcano_py.scheduler.explain.blocker import failed_create, first_cause
+from volcano_py.scheduler.explain.stated import WAITING, origin, seen, stated_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
@@ -20,8 +20,6 @@ from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model import status as st
 
-WAITING = "Waiting"
-"""The type of the condition; its reason is the code."""
 _PHASES = ("Unknown", "Pending", "Inqueue")
 
 
@@ -52,7 +50,10 @@ class StatedReasons:
             return others
         self.of[key[1]] = stated._replace(reported=True)
         last = about[-1]
-        text = f"{last.message} ({stated.cause.code}: {sentence_of(stated.cause)})"
+        job = session.jobs.get(key[1])
+        sentence = sentence_of(stated.cause) if job is None else origin(session, job) or sentence_of(stated.cause)
+        also = stated.cause.code if sentence in last.message else f"{stated.cause.code}: {sentence}"
+        text = f"{last.message} ({also})"
         event = plan.Event(last.kind, last.namespace, last.name, last.uid, "Warning", last.reason, text)
         return [*others, event]
 
@@ -67,11 +68,12 @@ def state_reason(session: Session, job: SessionJob) -> bool:
         _remove(job)
         return False
     known = kept.get(job.uid)
-    seen = _seen(session, job)
-    if known is not None and known.seen == seen:
-        return True
+    now = seen(session, job)
     written = next((c for c in job.pod_group.status.conditions or () if c.type == WAITING), None)
-    cause = first_cause(session, job)
+    lost = known is not None and (written is None or written.reason != known.cause.code)  # another writer of the status
+    if known is not None and known.seen == now and not lost:
+        return True
+    cause = stated_cause(session, job)
     if written is not None and cause is not None and cause.code == NOT_TRIED.code:
         return True  # the reason of the last try stays
     if cause is None:
@@ -81,8 +83,11 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     if known is None:  # new, or seen by an earlier process
         same = written is not None and means_the_same(cause, written.reason, written.message)
     else:
-        same = meaning_of(known.cause) == meaning_of(cause)
-    kept[job.uid] = Stated(seen, cause, same and (known is None or known.reported))
+        same = not lost and meaning_of(known.cause) == meaning_of(cause)
+    reported = same and (known is None or known.reported)
+    if lost and known is not None and meaning_of(known.cause) == meaning_of(cause):
+        reported = known.reported
+    kept[job.uid] = Stated(now, cause, reported)
     if len(kept) > len(session.cluster.jobs):
         for uid in [uid for uid in kept if uid not in session.cluster.jobs]:
             del kept[uid]
@@ -95,25 +100,6 @@ def is_reported(session: Session, job: SessionJob) -> bool:
     """Whether an Event has stated the job's reason."""
     stated = session.cluster.keep(StatedReasons).of.get(job.uid)
     return stated is not None and stated.reported
-
-
-def _seen(session: Session, job: SessionJob) -> int:
-    """Whatever the reason follows from, as one number."""
-    errors = job.fit_errors[min(job.fit_errors)] if job.fit_errors else None
-    cause = job.cause or (None if job.fit_errors else session.queue_causes.get(job.queue))
-    return hash(
-        (
-            job.phase,
-            tuple(job.counts),
-            session.queues[job.queue].state,
-            job.job_fit_errors,
-            None if cause is None else (cause.code, *cause.fields.values()),
-            None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
-            len(session.callbacks.faults),
-            failed_create(job),
-            session.uid if job.has_topology else "",  # it depends on how capacity is spread over the network
-        )
-    )
 
 
 def _set(session: Session, job: SessionJob, cause: Cause) -> None:

@@ -64,15 +64,15 @@ class Comparison:
     """Those of them that count as ours-only."""
 
     @property
-    def agreement(self) -> float:
-        """The part of jobs that both start, 0 to 1; 1 when nothing was compared."""
+    def agreement(self) -> float | None:
+        """The part of jobs that both start, 0 to 1; None when nothing was compared."""
         total = self.outcomes.total()
-        return self.outcomes["same"] / total if total else 1.0
+        return self.outcomes["same"] / total if total else None
 
     @property
-    def node_agreement(self) -> float:
-        """The part of pods that both put on the same node, 0 to 1."""
-        return self.same_nodes / self.pods if self.pods else 1.0
+    def node_agreement(self) -> float | None:
+        """The part of pods that both put on the same node, 0 to 1; None when nothing was compared."""
+        return self.same_nodes / self.pods if self.pods else None
 
     def decided(self, jobs: Set[str], unclear: Callable[[str], bool], now: float) -> None:
         """A cycle of ours starts or admits these jobs. `unclear`: it could not decide about a job."""

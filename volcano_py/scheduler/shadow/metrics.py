@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter as Counts
 from typing import Any
 
@@ -19,8 +20,12 @@ class ShadowMetrics:
             "shadow_jobs", "Compared jobs with --shadow, by outcome (same, live-only, ours-only)", ("outcome",), **own
         )
         self._differences = Counter("shadow_differences", "Differences with --shadow, by reason", ("reason",), **own)
-        self._agreement = Gauge("shadow_agreement", "The part of compared jobs that both start, 0 to 1", **own)
-        self._nodes = Gauge("shadow_node_agreement", "The part of pods for which both choose one node, 0 to 1", **own)
+        self._agreement = Gauge(
+            "shadow_agreement", "The part of compared jobs that both start, 0 to 1; NaN without jobs", **own
+        )
+        self._nodes = Gauge(
+            "shadow_node_agreement", "The part of pods for which both choose one node, 0 to 1; NaN without pods", **own
+        )
         self._earlier = Histogram(
             "shadow_earlier_seconds",
             "By how much ours would have started jobs before the live scheduler did",
@@ -29,8 +34,8 @@ class ShadowMetrics:
         )
         self._shown: Counts[Outcome] = Counts()
         self._reasons: Counts[str] = Counts()
-        self._agreement.set(1.0)
-        self._nodes.set(1.0)
+        self._agreement.set(math.nan)
+        self._nodes.set(math.nan)
 
     def earlier(self, seconds: float) -> None:
         """The live scheduler has started a job that ours would have started before."""
@@ -43,5 +48,5 @@ class ShadowMetrics:
         for reason, count in (comparison.reasons - self._reasons).items():
             self._differences.labels(reason).inc(count)
         self._shown, self._reasons = comparison.outcomes.copy(), comparison.reasons.copy()
-        self._agreement.set(comparison.agreement)
-        self._nodes.set(comparison.node_agreement)
+        for gauge, part in ((self._agreement, comparison.agreement), (self._nodes, comparison.node_agreement)):
+            gauge.set(math.nan if part is None else part)

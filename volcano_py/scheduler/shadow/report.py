@@ -15,6 +15,9 @@ _SHOWN = 20
 def lines(comparison: Comparison) -> Iterator[str]:
     """All so far as text."""
     counts = comparison.outcomes
+    if comparison.agreement is None:
+        yield "shadow: no job was compared yet, which is no agreement: no job of these scheduler names has started"
+        return
     yield (
         f"shadow: {100 * comparison.agreement:.1f} % agreement over {_jobs(counts.total())}: "
         f"{counts['same']} started by both, {counts['live-only']} by the live scheduler only, "
@@ -39,7 +42,7 @@ def document(comparison: Comparison, begun: float, now: float) -> dict[str, Any]
     return {
         "from": format_time(begun),
         "until": format_time(now),
-        "agreement": round(comparison.agreement, 4),
+        "agreement": None if comparison.agreement is None else round(comparison.agreement, 4),
         "jobs": {outcome: comparison.outcomes[outcome] for outcome in OUTCOMES},
         "nodes": {"pods": comparison.pods, "same": comparison.same_nodes},
         "skippedPods": comparison.skipped,

@@ -7,6 +7,7 @@ pending jobs and events there is no cycle. An evicted pod is created again and s
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 from volcano_py.api import core, names, scheduling
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time
+from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.cluster import Cluster
@@ -49,6 +51,8 @@ class Outcome(Struct):
     cycles: int = 0
     samples: list[Sample] = []
     faults: list[str] = []
+    never: dict[str, str] = {}
+    """The jobs that do not fit even an empty cluster, and why."""
 
 
 def replay(
@@ -96,7 +100,7 @@ class _Engine:
         self._waiting: dict[str, None] = {}
         capacity = {resource: sum(n.capacity.get(resource, 0) for n in nodes) for resource in ("cpu", "memory", GPU)}
         self._used = dict.fromkeys(capacity, 0)
-        self._outcome = Outcome(capacity)
+        self._outcome = Outcome(capacity, never=_never_fit(jobs, nodes))
 
     def run(self) -> Outcome:
         time = 0.0
@@ -128,7 +132,7 @@ class _Engine:
             return True
         report = run_once(self._cluster, self._conf, EPOCH + time, self._seed, registry=self._registry)
         self._outcome.cycles += 1
-        self._outcome.faults += [f"{f.plugin}.{f.point}: {f.error}" for f in report.faults]
+        self._outcome.faults += [f"{f.plugin}.{f.point}: {f.text}" for f, _ in once_each(report.faults)]
         for operation in report.plan:
             if isinstance(operation, Bind):
                 self._bind(operation, time)
@@ -200,6 +204,26 @@ class _Engine:
                     stranded += free[GPU]
         waiting, running = len(self._waiting), len(self._bound)
         self._outcome.samples.append(Sample(time, dict(self._used), waiting, running, stranded))
+
+
+def _never_fit(jobs: Sequence[TraceJob], nodes: Sequence[TraceNode]) -> dict[str, str]:
+    """The jobs whose pods do not fit the empty nodes at the same time."""
+    shapes = Counter((node.model, tuple(sorted(node.capacity.items()))) for node in nodes)
+    found: dict[tuple[object, ...], int] = {}
+    never: dict[str, str] = {}
+    for job in jobs:
+        key = (tuple(sorted(job.requests.items())), job.models)
+        if key not in found:
+            wanted = [(name, amount) for name, amount in job.requests.items() if amount > 0]
+            found[key] = sum(
+                count * min((dict(have).get(name, 0) // amount for name, amount in wanted), default=1000)
+                for (model, have), count in shapes.items()
+                if not job.models or model in job.models
+            )
+        if found[key] < job.pods:
+            pods = "1 pod" if job.pods == 1 else f"{job.pods} pods"
+            never[job.name] = f"it needs {pods} at the same time, the empty cluster has capacity for {found[key]}"
+    return never
 
 
 def _typical(jobs: Sequence[TraceJob]) -> dict[str, int]:

@@ -26,6 +26,8 @@ from volcano_py.simulate.unblock.trials import Edit
 
 replace = msgspec.structs.replace
 _HOSTNAME = "kubernetes.io/hostname"
+_SYSTEM_CRITICAL = 2_000_000_000
+"""The priority of system-cluster-critical."""
 
 
 def shapes(session: Session, job: SessionJob) -> list[Node]:
@@ -92,7 +94,12 @@ def wait_for_jobs(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
     releasing = [t for t in session.cluster.tasks.values() if t.status == st.RELEASING]
     if releasing:
         edits = [*(Edit("Pod", t.namespace, t.name) for t in releasing), *_released_claims(session, releasing)]
-        yield Change("wait-for-release", f"wait until {len(releasing)} pods that are being deleted have ended", edits)
+        pods = (
+            "1 pod that is being deleted has"
+            if len(releasing) == 1
+            else f"{len(releasing)} pods that are being deleted have"
+        )
+        yield Change("wait-for-release", f"wait until {pods} ended", edits)
     for other in _in_order(session, job, cause)[:6]:
         ended = list(_holding(other))
         edits = [*(Edit("Pod", t.namespace, t.name) for t in ended), *_released_claims(session, ended)]
@@ -204,12 +211,19 @@ def free_capacity(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
     yield Change("free-capacity", f"{what}: {named} would have to end", edits)
 
 
+def _belongs_to_the_node(task: Task) -> bool:
+    """Whether the node or the cluster depends on a pod, or its controller would start it there again."""
+    owner = task.pod.metadata.controller
+    critical = (task.pod.spec.priority or 0) >= _SYSTEM_CRITICAL
+    return critical or task.namespace == "kube-system" or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
 def _to_end(
     session: Session, job: SessionJob, column: int, lacking: dict[int, float], ended: dict[str, Task]
 ) -> list[Task] | None:
     """The smallest number of the least important pods on a node whose end is sufficient; None if all are not enough."""
     here = [t for t in session.on_node(column) if t.job != job.uid and t.key not in ended]
-    here = [t for t in here if t.namespace != "kube-system" and t.status != st.RELEASING]
+    here = [t for t in here if not _belongs_to_the_node(t) and t.status != st.RELEASING]
     left = dict(lacking)
     chosen: list[Task] = []
     for task in sorted(here, key=lambda t: (t.priority, -t.created, t.key)):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from volcano_py.api.affinity import Affinity
 from volcano_py.api.core import NO_RAW, Pod, ResourceList, Toleration
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.explain.selectors import taint_text, untolerated_taints
@@ -20,6 +21,11 @@ from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
 
 replace = msgspec.structs.replace
+_FACTS = ("kubernetes.io", "k8s.io")
+"""The domains of labels and taints that kubelet, the cloud provider and Kubernetes' controllers set: they describe the
+machine and its state."""
+_MACHINE = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+"""What images depend on: a pod without such a selector may get a node on which it cannot run."""
 _MOST_CPU_STEPS = 6
 """The number of smaller requests that are tried."""
 
@@ -38,6 +44,8 @@ def with_spec(**fields: Any) -> Callable[[Pod], Pod]:
 def drop_selector(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
     """Remove one key of the node selector, then the whole selector, then the node affinity."""
     keys = {k: v for t in session.pending(job) for k, v in (t.pod.spec.node_selector or {}).items()}
+    kept = {k: v for k, v in keys.items() if k in _MACHINE}
+    keys = {k: v for k, v in keys.items() if k not in _MACHINE}
     for key, value in sorted(keys.items()):
 
         def without(pod: Pod, key: str = key) -> Pod:
@@ -47,25 +55,51 @@ def drop_selector(session: Session, job: SessionJob, cause: Cause) -> Iterator[C
         text = f"remove {key}={value} from spec.nodeSelector of the pods"
         yield Change("drop-selector", text, changed_pods(session, job, without))
     if len(keys) > 1:
-        edits = changed_pods(session, job, with_spec(node_selector=None))
-        yield Change("drop-selector", "remove spec.nodeSelector of the pods", edits)
-    if any(t.spec_class.affinity is not None for t in session.pending(job)):
+        edits = changed_pods(session, job, with_spec(node_selector=kept or None))
+        but = f" except {', '.join(sorted(kept))}" if kept else ""
+        yield Change("drop-selector", f"remove spec.nodeSelector of the pods{but}", edits)
+    parsed = [t.spec_class.affinity for t in session.pending(job)]
+    if any(a is not None for a in parsed) and not any(_selects_machine(a) for a in parsed):
         text = "remove the required node affinity of the pods"
-        yield Change("drop-selector", text, changed_pods(session, job, with_spec(affinity=NO_RAW, node_selector=None)))
+        edits = changed_pods(session, job, with_spec(affinity=NO_RAW, node_selector=kept or None))
+        yield Change("drop-selector", text, edits)
 
 
 def label_node(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
-    """Add the labels of the selector to a node that would otherwise accept the pod."""
+    """Add the labels of the selector to a node that would otherwise accept the pod, and that has no other value of
+    them: pods may select it. Labels that describe the machine are not for users to set."""
     pending = session.pending(job)
     wanted = dict(pending[0].pod.spec.node_selector or {}) if pending else {}
     if not wanted:
         return
-    for column in range(min(len(session.table), 5)):
+    tried = 0
+    for column in range(len(session.table)):
         node = session.table.objects[column]
-        labels = {**(node.metadata.labels or {}), **wanted}
+        has = node.metadata.labels or {}
+        lacking = {k: v for k, v in wanted.items() if has.get(k) != v}
+        if any(k in has or _is_fact(k) for k in lacking):
+            continue
+        tried += 1
+        if tried > 5:
+            return
+        labels = {**has, **wanted}
         changed = replace(node, metadata=replace(node.metadata, labels=labels))
-        text = f"label node {node.metadata.name} with {', '.join(f'{k}={v}' for k, v in sorted(wanted.items()))}"
+        text = f"label node {node.metadata.name} with {', '.join(f'{k}={v}' for k, v in sorted(lacking.items()))}"
         yield Change("label-node", text, [Edit("Node", "", node.metadata.name, changed)])
+
+
+def _is_fact(key: str) -> bool:
+    """Whether a label or taint belongs to Kubernetes itself."""
+    domain = key.rpartition("/")[0]
+    return any(domain == d or domain.endswith(f".{d}") for d in _FACTS)
+
+
+def _selects_machine(affinity: Affinity | None) -> bool:
+    """Whether a required node affinity selects what images depend on."""
+    of_nodes = affinity.node_affinity if affinity is not None else None
+    required = of_nodes.required_during_scheduling_ignored_during_execution if of_nodes is not None else None
+    terms = required.node_selector_terms or () if required is not None else ()
+    return any(r.key in _MACHINE for term in terms for r in term.match_expressions or ())
 
 
 def tolerate(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
@@ -75,7 +109,7 @@ def tolerate(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change
         return
     seen: set[str] = set()
     per_node = [untolerated_taints(session, pending[0], n) for n in range(len(session.table))]
-    for taints in sorted((t for t in per_node if t), key=len):
+    for taints in sorted((t for t in per_node if t and not any(_is_fact(taint.key) for taint in t)), key=len):
         text = ", ".join(taint_text(t) for t in taints)
         if text in seen or len(seen) == 3:
             continue
@@ -96,11 +130,16 @@ def remove_gates(session: Session, job: SessionJob, cause: Cause) -> Iterator[Ch
 
 
 def drop_affinity(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    parsed = [t.spec_class.affinity for t in session.pending(job)]
+    if not any(a is not None and (a.pod_affinity or a.pod_anti_affinity) for a in parsed):
+        return
     edits = changed_pods(session, job, with_spec(affinity=NO_RAW))
     yield Change("drop-affinity", "remove the required pod affinity and anti-affinity of the pods", edits)
 
 
 def drop_spread(session: Session, job: SessionJob, cause: Cause) -> Iterator[Change]:
+    if not any(t.spec_class.spread for t in session.pending(job)):
+        return
     edits = changed_pods(session, job, with_spec(topology_spread_constraints=NO_RAW))
     yield Change("drop-spread", "remove the required topology spread constraints of the pods", edits)
 
@@ -112,6 +151,8 @@ def drop_ports(session: Session, job: SessionJob, cause: Cause) -> Iterator[Chan
         ]
         return replace(pod, spec=replace(pod.spec, containers=containers))
 
+    if not any(t.spec_class.ports for t in session.pending(job)):
+        return
     yield Change("drop-host-port", "use no host port", changed_pods(session, job, without))
 
 

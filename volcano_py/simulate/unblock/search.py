@@ -32,6 +32,7 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
     "EnqueueResourceQuota": (queues.raise_quota,),
     "SchedulingGated": (pods.remove_gates,),
     "GangTooLarge": _CAPACITY,
+    "GangRejected": (pods.drop_affinity, pods.drop_spread, pods.drop_ports),
     "NodeSelector": (pods.drop_selector, pods.label_node),
     "NodeCordoned": (nodes.uncordon,),
     "NodeTaint": (pods.tolerate,),
@@ -54,6 +55,7 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
 _FEWER_PODS = frozenset(
     (
         "GangTooLarge",
+        "GangRejected",
         "NodeResources",
         "TopologyDomainFull",
         "LabelDomainFull",
@@ -76,6 +78,7 @@ _MORE_NODES = frozenset(
         "NoNodes",
         "CapacityReserved",
         "GangTooLarge",
+        "GangRejected",
         "NodeResources",
         "NodeTooSmall",
         "NodePodLimit",
@@ -97,6 +100,13 @@ _SPARE_NODES = 3
 """More nodes than members are tried, because other pending jobs use some."""
 _MOST_STEPS = 4
 _MOST_TRIALS = 60
+_MOST_WORK = 12_000
+"""Tasks that all trials together try to place: with 10,000 waiting jobs, one or two changes are tried."""
+
+
+def is_over(trials: Trials) -> bool:
+    """Whether no more changes are tried."""
+    return trials.count > _MOST_TRIALS or trials.work > _MOST_WORK
 
 
 def suggestions(trials: Trials, uid: str, first: list[Cause]) -> list[Suggestion]:
@@ -107,7 +117,7 @@ def suggestions(trials: Trials, uid: str, first: list[Cause]) -> list[Suggestion
     for _ in range(_MOST_STEPS):
         only = done[0].kind if found and done else ""
         partial = _round(trials, uid, blockers, done, found, only)
-        if partial is None or partial.kind in found or trials.count > _MOST_TRIALS:
+        if partial is None or partial.kind in found or is_over(trials):
             break
         if done and partial.text == done[-1].text:
             break
@@ -134,9 +144,9 @@ def _round(
                     found[change.kind] = Suggestion([*done, change])
                 elif number == 0 and partial is None:
                     partial = change
-                if trials.count > _MOST_TRIALS:
+                if is_over(trials):
                     return partial
-        for change in () if only else _sized(trials, session, uid, blockers):
+        for change in () if only or is_over(trials) else _sized(trials, session, uid, blockers):
             found.setdefault(change.kind, Suggestion([*done, change]))
     return partial
 
@@ -174,7 +184,7 @@ def _sized(trials: Trials, session: Session, uid: str, blockers: list[Cause]) ->
         change = _largest_gang(trials, session, job)
         if change is not None:
             yield change
-    if codes & _MORE_NODES:
+    if codes & _MORE_NODES and not is_over(trials):
         for shape in nodes.shapes(session, job):
             added = _fewest_nodes(trials, uid, shape, max(job.min_available, 1) + _SPARE_NODES)
             if added is not None:
@@ -189,7 +199,7 @@ def _largest_gang(trials: Trials, session: Session, job: SessionJob) -> Change |
 
     best = works(1)
     low, high = 1, job.min_available
-    while best is not None and high - low > 1:
+    while best is not None and high - low > 1 and not is_over(trials):
         middle = (low + high) // 2
         change = works(middle)
         if change is None:
@@ -206,10 +216,10 @@ def _fewest_nodes(trials: Trials, uid: str, shape: Node, most: int) -> Change | 
 
     low, high = 0, 1
     best = works(high)
-    while best is None and high < most:
+    while best is None and high < most and not is_over(trials):
         low, high = high, min(high * 2, most)
         best = works(high)
-    while best is not None and high - low > 1:
+    while best is not None and high - low > 1 and not is_over(trials):
         middle = (low + high) // 2
         change = works(middle)
         if change is None:

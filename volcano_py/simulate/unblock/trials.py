@@ -52,6 +52,8 @@ class Trials:
         self.registry = registry
         self.shard = shard
         self.count = 0
+        self.work = 0
+        """Tasks that these cycles have tried to place: what they cost."""
 
     def session(self, edits: Sequence[Edit] = ()) -> Session:
         """The session of a cycle over the changed model. It is valid only until the next trial."""
@@ -80,7 +82,7 @@ class Trials:
 
     def _run(self) -> Report:
         self.count += 1
-        return run_once(
+        report = run_once(
             self.cluster,
             self.configuration,
             self.now,
@@ -88,7 +90,10 @@ class Trials:
             registry=self.registry,
             shard=self.shard,
             assume=False,
+            report_jobs=False,
         )
+        self.work += report.session.work.tasks_tried
+        return report
 
     def _put(self, edit: Edit) -> None:
         if edit.new is None:

@@ -105,7 +105,9 @@ class NodeRules(NetworkDomains):
         """Reject one node for a task, with the reason; None: the node accepts it.
 
         `scope`: what the result depends on. STATIC: the pod's class and the Node object. LOCAL: also the node's own
-        numbers. DOMAIN (default): anything. A class is all pods with the same spec, labels and owner.
+        numbers. DOMAIN (default): anything. A class is all pods with equal requests, node selector, affinity,
+        tolerations, host ports and images; labels and annotations count only if a plugin declares them in
+        `reads_labels` and `reads_annotations`.
         `follows_dry_runs`: preempt calls it again after each eviction of a dry run, because it reads what the evicted
         pods hold; the plugin follows evictions with an event handler.
 

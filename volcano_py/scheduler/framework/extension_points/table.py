@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
@@ -13,47 +14,66 @@ if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session
 
 
+class Group(Enum):
+    """The subject of an extension point: a section of the reference page, in this order."""
+
+    ORDERS = "Orders"
+    JOBS = "Jobs"
+    QUEUES = "Queues"
+    NODES = "Nodes"
+    VICTIMS = "Victims"
+    NETWORK = "Network"
+    BINDING = "Binding"
+    EVENTS = "Events"
+
+
+ORDERS, JOBS, QUEUES, NODES, VICTIMS, NETWORK, BINDING, EVENTS = Group
+
+
 class Point(NamedTuple):
     """`method` registers a callback. `volcano`: the method of Volcano's Session, "" where Volcano has none."""
 
+    group: Group
     method: str
     flag: str | None
     volcano: str = ""
 
 
 POINTS: dict[str, Point] = {
-    "job_order": Point("add_job_order", "enableJobOrder", "AddJobOrderFn"),
-    "queue_order": Point("add_queue_order", "enableQueueOrder", "AddQueueOrderFn"),
-    "victim_queue_order": Point("add_victim_queue_order", None, "AddVictimQueueOrderFn"),
-    "task_order": Point("add_task_order", "enableTaskOrder", "AddTaskOrderFn"),
-    "sub_job_order": Point("add_sub_job_order", "enabledSubJobOrder", "AddSubJobOrderFn"),
-    "job_valid": Point("add_job_valid", None, "AddJobValidFn"),
-    "job_ready": Point("add_job_ready", "enableJobReady", "AddJobReadyFn"),
-    "job_pipelined": Point("add_job_pipelined", "enableJobPipelined", "AddJobPipelinedFn"),
-    "sub_job_ready": Point("add_sub_job_ready", "enabledSubJobReady", "AddSubJobReadyFn"),
-    "sub_job_pipelined": Point("add_sub_job_pipelined", "enabledSubJobPipelined", "AddSubJobPipelinedFn"),
-    "job_starving": Point("add_job_starving", "enableJobStarving", "AddJobStarvingFns"),
-    "job_enqueueable": Point("add_job_enqueueable", "enableJobEnqueued", "AddJobEnqueueableFn"),
-    "job_enqueued": Point("add_job_enqueued", "enableJobEnqueued", "AddJobEnqueuedFn"),
-    "overused": Point("add_overused", "enabledOverused", "AddOverusedFn"),
-    "allocatable": Point("add_allocatable", "enabledAllocatable", "AddAllocatableFn"),
-    "simulate_allocatable": Point("add_simulate_allocatable", "enabledAllocatable", "AddSimulateAllocatableFn"),
-    "preemptive": Point("add_preemptive", "enablePreemptive", "AddPreemptiveFn"),
-    "entitled": Point("add_entitled", None),
-    "lends": Point("add_lends", "enableReclaimable"),
-    "pre_predicate": Point("add_pre_predicate", "enablePredicate", "AddPrePredicateFn"),
-    "predicate": Point("add_predicate", "enablePredicate", "AddPredicateFn"),
-    "node_order": Point("add_node_order", "enableNodeOrder", "AddNodeOrderFn, AddBatchNodeOrderFn"),
-    "preemptable": Point("add_preemptable", "enablePreemptable", "AddPreemptableFn"),
-    "reclaimable": Point("add_reclaimable", "enableReclaimable", "AddReclaimableFn"),
-    "unified_evictable": Point("add_unified_evictable", None, "AddUnifiedEvictableFn"),
-    "outranked": Point("add_outranked", "enablePreemptable"),
-    "victim_tasks": Point("add_victim_tasks", "enabledVictim", "AddVictimTasksFns"),
-    "hyper_node_order": Point("add_hyper_node_order", "enabledHyperNodeOrder", "AddHyperNodeOrderFn"),
-    "job_gradient": Point("add_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForJobFn"),
-    "sub_job_gradient": Point("add_sub_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForSubJobFn"),
-    "pre_bind": Point("add_pre_bind", None, "RegisterBinder"),
-    "event_handler": Point("add_event_handler", None, "AddEventHandler"),
+    "job_order": Point(ORDERS, "add_job_order", "enableJobOrder", "AddJobOrderFn"),
+    "queue_order": Point(ORDERS, "add_queue_order", "enableQueueOrder", "AddQueueOrderFn"),
+    "victim_queue_order": Point(ORDERS, "add_victim_queue_order", None, "AddVictimQueueOrderFn"),
+    "task_order": Point(ORDERS, "add_task_order", "enableTaskOrder", "AddTaskOrderFn"),
+    "sub_job_order": Point(ORDERS, "add_sub_job_order", "enabledSubJobOrder", "AddSubJobOrderFn"),
+    "job_valid": Point(JOBS, "add_job_valid", None, "AddJobValidFn"),
+    "job_ready": Point(JOBS, "add_job_ready", "enableJobReady", "AddJobReadyFn"),
+    "job_pipelined": Point(JOBS, "add_job_pipelined", "enableJobPipelined", "AddJobPipelinedFn"),
+    "sub_job_ready": Point(JOBS, "add_sub_job_ready", "enabledSubJobReady", "AddSubJobReadyFn"),
+    "sub_job_pipelined": Point(JOBS, "add_sub_job_pipelined", "enabledSubJobPipelined", "AddSubJobPipelinedFn"),
+    "job_starving": Point(JOBS, "add_job_starving", "enableJobStarving", "AddJobStarvingFns"),
+    "job_enqueueable": Point(JOBS, "add_job_enqueueable", "enableJobEnqueued", "AddJobEnqueueableFn"),
+    "job_enqueued": Point(JOBS, "add_job_enqueued", "enableJobEnqueued", "AddJobEnqueuedFn"),
+    "overused": Point(QUEUES, "add_overused", "enabledOverused", "AddOverusedFn"),
+    "allocatable": Point(QUEUES, "add_allocatable", "enabledAllocatable", "AddAllocatableFn"),
+    "simulate_allocatable": Point(QUEUES, "add_simulate_allocatable", "enabledAllocatable", "AddSimulateAllocatableFn"),
+    "preemptive": Point(QUEUES, "add_preemptive", "enablePreemptive", "AddPreemptiveFn"),
+    "entitled": Point(QUEUES, "add_entitled", None),
+    "lends": Point(QUEUES, "add_lends", "enableReclaimable"),
+    "pre_predicate": Point(NODES, "add_pre_predicate", "enablePredicate", "AddPrePredicateFn"),
+    "predicate": Point(NODES, "add_predicate", "enablePredicate", "AddPredicateFn"),
+    "node_order": Point(NODES, "add_node_order", "enableNodeOrder", "AddNodeOrderFn, AddBatchNodeOrderFn"),
+    "preemptable": Point(VICTIMS, "add_preemptable", "enablePreemptable", "AddPreemptableFn"),
+    "reclaimable": Point(VICTIMS, "add_reclaimable", "enableReclaimable", "AddReclaimableFn"),
+    "unified_evictable": Point(VICTIMS, "add_unified_evictable", None, "AddUnifiedEvictableFn"),
+    "outranked": Point(VICTIMS, "add_outranked", "enablePreemptable"),
+    "victim_tasks": Point(VICTIMS, "add_victim_tasks", "enabledVictim", "AddVictimTasksFns"),
+    "hyper_node_order": Point(NETWORK, "add_hyper_node_order", "enabledHyperNodeOrder", "AddHyperNodeOrderFn"),
+    "job_gradient": Point(NETWORK, "add_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForJobFn"),
+    "sub_job_gradient": Point(
+        NETWORK, "add_sub_job_gradient", "enabledHyperNodeGradient", "AddHyperNodeGradientForSubJobFn"
+    ),
+    "pre_bind": Point(BINDING, "add_pre_bind", None, "RegisterBinder"),
+    "event_handler": Point(EVENTS, "add_event_handler", None, "AddEventHandler"),
 }
 """Name of the extension point → how it is registered and enabled."""
 

@@ -1,0 +1,62 @@
+"""How many members of a group fit at the same time at most: the count that GangPermit makes before members wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+Accepts = Callable[[PodInfo, NodeInfo], bool]
+_encoder = msgspec.msgpack.Encoder()
+
+
+def most_that_fit(members: Sequence[PodInfo], nodes: Iterable[NodeInfo], accepts: Accepts) -> int:
+    """An upper limit, exact for equal members without rules between pods: for each node, as many of its smallest
+    members as it has capacity for, resource by resource. Pods that the members may preempt count as free.
+
+    `accepts`: whether the rules that depend on the Node object alone accept a member.
+    """
+    kinds: dict[bytes, list[PodInfo]] = {}
+    for member in members:
+        spec = member.pod.spec
+        key = (spec.node_selector, bytes(spec.affinity), spec.tolerations)
+        kinds.setdefault(_encoder.encode(key), []).append(member)
+    total = 0
+    for node in nodes:
+        here = [m for alike in kinds.values() if accepts(alike[0], node) for m in alike]
+        if here:
+            total += _fit_on(node, here)
+            if total >= len(members):
+                return len(members)
+    return total
+
+
+def missing_resource(members: Sequence[PodInfo], nodes: Sequence[NodeInfo]) -> str:
+    """The resource of which the smallest part of the members' requests is free, as text with both amounts."""
+    found = ("", 1.0, "")
+    for name in dict.fromkeys(name for m in members for name in m.requests):
+        wanted = sum(m.requests.get(name, 0) for m in members)
+        free = sum(max(node.allocatable.get(name, 0) - node.requested.get(name, 0), 0) for node in nodes)
+        if wanted and (free / wanted < found[1] or not found[0]):
+            scale = 1000 if name == "cpu" else 1
+            found = name, free / wanted, f"they request {wanted / scale:g} {name}, {free / scale:g} is free"
+    return found[2]
+
+
+def _fit_on(node: NodeInfo, members: Sequence[PodInfo]) -> int:
+    lowest = min(m.priority for m in members)
+    kept = [p for p in node.pods.values() if p.priority >= lowest]
+    count = max(node.allocatable.get("pods", 0) - len(kept), 0)
+    for name in dict.fromkeys(name for m in members for name in m.requests):
+        free = node.allocatable.get(name, 0) - sum(p.requests.get(name, 0) for p in kept)
+        fits = 0
+        for request in sorted(m.requests.get(name, 0) for m in members):
+            free -= request
+            if free < 0:
+                break
+            fits += 1
+        count = min(count, fits)
+    return min(count, len(members))
