@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.outcome import FAIL, PASS, Outcome
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.simulate.batch import Defaults, run_lines
 
 AREA = "stories"
@@ -19,7 +20,7 @@ def run_folder(folder: Path) -> Iterator[Outcome]:
     if not path.is_file():
         return
     lines = [line for line in path.read_text().splitlines() if line.strip()]
-    for line, found in zip(lines, run_lines(lines, Defaults()), strict=True):
+    for line, found in zip(lines, run_lines(lines, Defaults(conf=DEFAULT_TEXT)), strict=True):
         story, result = json.loads(line), json.loads(found)
         why = result.get("error") or "; ".join(_wrong(story["expect"], result["cycles"]))
         yield Outcome(AREA, story["id"], FAIL if why else PASS, why)

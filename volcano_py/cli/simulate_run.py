@@ -41,6 +41,7 @@ from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, is_r
 )
 @click.option("--add-nodes", multiple=True, metavar="COUNTxSHAPE", help="With --from: 4xcpu=32,memory=256Gi or 4xNODE.")
 @click.option("--job", "jobs", multiple=True, help="With --from: path to a file with new jobs or other objects.")
+@click.option("--recreate", is_flag=True, help="Recreate evicted pods, as controllers do.")
 @click.option("--parity", is_flag=True, help="Decide exactly as Volcano: turn all deviations off.")
 @click.option("--raw", is_flag=True, help="Use the objects unchanged, without defaults or added queues.")
 @click.option("--seed", type=int, default=0, help="Seed for the choice among nodes with equal scores.")
@@ -59,6 +60,7 @@ def run(
     snapshot: Path | None,
     add_nodes: tuple[str, ...],
     jobs: tuple[str, ...],
+    recreate: bool,
     parity: bool,
     raw: bool,
     seed: int,
@@ -70,7 +72,7 @@ def run(
     """Run scheduling cycles over manifests, and print the decisions.
 
     Manifests describe nodes, queues, Jobs, PodGroups, pods and other objects that the scheduler reads. Between two
-    cycles bound pods start and evicted pods are deleted; nothing else happens.
+    cycles bound pods start and evicted pods are deleted (or recreated with --recreate); nothing else happens.
     """
     features = enabled_gates(parse_gates(feature_gates))
     try:
@@ -78,8 +80,8 @@ def run(
     except ExtensionError as e:
         fail(str(e), 2)
     if snapshot is not None:
-        if jsonl or raw:
-            raise click.UsageError("--from cannot be combined with --jsonl or --raw")
+        if jsonl or raw or recreate:
+            raise click.UsageError("--from cannot be combined with --jsonl, --raw or --recreate")
         from volcano_py.cli.what_if import Changes, compare
 
         compare(snapshot, Changes(add_nodes, (*files, *jobs), conf, parity), cycles, seed, registry, output)
@@ -89,7 +91,7 @@ def run(
     cycles = cycles or 1
     if jsonl:
         try:
-            defaults = Defaults(_text(conf), cycles, seed, parity, raw, features)
+            defaults = Defaults(_text(conf), cycles, seed, parity, raw, features, recreate)
             for line in run_lines(lines(files), defaults, registry):
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
@@ -101,7 +103,9 @@ def run(
     try:
         chosen = _configuration(conf, parity, registry)
         manifests = read(files)
-        simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry, features=features)
+        simulation = Simulation(
+            manifests, seed=seed, raw=raw, registry=registry, features=features, recreates=recreate
+        )
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
     if not any(manifest["kind"] == "Node" for manifest in manifests):

@@ -27,6 +27,7 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
     raw: bool | None = None
     parity: bool | None = None
+    recreate: bool | None = None
     scheduler_names: list[str] | None = None
     default_queue: str = "default"
     feature_gates: dict[str, bool] | None = None
@@ -53,6 +54,7 @@ class Defaults(msgspec.Struct, frozen=True):
     parity: bool = False
     raw: bool = False
     features: frozenset[str] = DEFAULT_GATES
+    recreate: bool = False
 
 
 def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Configuration:
@@ -98,6 +100,7 @@ def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
         scheduler_names=frozenset(options.scheduler_names or ("volcano",)),
         default_queue=options.default_queue,
         registry=registry,
+        recreates=defaults.recreate if options.recreate is None else options.recreate,
         features=defaults.features if options.feature_gates is None else enabled_gates(options.feature_gates),
     )
     parity = defaults.parity if options.parity is None else options.parity

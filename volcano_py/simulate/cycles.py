@@ -70,10 +70,13 @@ class Simulation:
         registry: Registry = REGISTRY,
         features: frozenset[str] = DEFAULT_GATES,
         shard: Shard | None = None,
+        recreates: bool = False,
     ) -> None:
         self.registry = registry
         self.shard = shard
         self.raw = raw
+        self.recreates = recreates
+        """Whether evicted pods are recreated, as a controller does: with the same name and a new UID."""
         given = list(manifests)
         self.now = _latest(given) if now is None else now
         self.seed = seed
@@ -208,11 +211,27 @@ class Simulation:
         for manifest in changed.values():
             self.put(manifest)
         self.now += PERIOD
+        if self.recreates:
+            for pod in leaving:
+                self.put(recreated(pod, self.now))
 
     def _is_to_start(self, pod: Manifest) -> bool:
         """Whether the pod is Pending on a node that exists."""
         node, status = (pod.get("spec") or {}).get("nodeName"), pod.get("status") or {}
         return status.get("phase") == "Pending" and ("Node", node) in self.objects
+
+
+def recreated(pod: Manifest, now: float) -> Manifest:
+    """The pod that a controller creates in the place of an evicted one: pending, and without what was written to it."""
+    made: Manifest = copied(pod)
+    metadata, spec = made["metadata"], made["spec"]
+    number = int(metadata.get("generation") or 0) + 1
+    metadata |= {"uid": f"{str(metadata.get('uid', '')).partition('~')[0]}~{number}", "generation": number}
+    metadata["creationTimestamp"] = format_time(now)
+    metadata.pop("deletionTimestamp", None)
+    spec.pop("nodeName", None)
+    made["status"] = {"phase": "Pending"}
+    return made
 
 
 def _as_it_is(manifest: Manifest) -> Manifest:

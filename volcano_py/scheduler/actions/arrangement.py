@@ -36,7 +36,7 @@ Placed = list[tuple[Task, int]]
 
 
 class Effort:
-    """The steps that remain in this cycle, and the gangs that were searched in vain."""
+    """The steps that remain in this cycle, and the gangs for which none was found."""
 
     def __init__(self) -> None:
         self.left = MOST_STEPS_OF_CYCLE
@@ -188,8 +188,8 @@ class _Search:
         if most < need.members:
             return True
         for row in {row for of in self._classes.values() for row in of.rows}:
-            asked = sorted(self._request(t, row) for t in self._tasks)[: need.members]
-            if sum(asked) > sum(max(free[row], 0.0) for free in self._free.values()) + EPS:
+            least = sorted(self._request(t, row) for t in self._tasks)[: need.members]
+            if sum(least) > sum(max(free[row], 0.0) for free in self._free.values()) + EPS:
                 return True
         return False
 

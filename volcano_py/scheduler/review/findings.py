@@ -121,6 +121,8 @@ def _hints(configuration: Configuration) -> Iterator[str]:
     yield from _missing_plugins(names, actions)
     if {"proportion", "capacity"} <= names:
         yield "plugins proportion and capacity both limit queues; a job needs the consent of both: keep one of them"
+    if "capacity" in names and not set(actions).intersection(RECLAIMING):
+        yield "actions: reclaim is missing: a queue does not get back what it deserves and others hold; add reclaim"
     if "overcommit" in names and "enqueue" not in actions:
         yield "plugin overcommit decides which jobs are admitted, and the action enqueue does not run; add enqueue"
     for option in options:

@@ -33,27 +33,27 @@ def short_resources(session: Session, tasks: Sequence[Task], outside: Bools | No
     requested, short = set(), set()
     for name, row in table.rows.items():
         amounts = [(t.spec_class.vector(table).item(row), t.spec_class.id) for t in tasks]
-        asked = [(amount, id) for amount, id in amounts if amount > 0]
-        if name == PODS or not asked:
+        positive = [(amount, id) for amount, id in amounts if amount > 0]
+        if name == PODS or not positive:
             continue
         requested.add(name)
-        if not _fits(asked, free[row], nodes):
+        if not _fits(positive, free[row], nodes):
             short.add(name)
     return frozenset(short or requested)
 
 
-def _fits(asked: list[tuple[float, int]], free: NDArray[np.float64], nodes: dict[int, Bools]) -> bool:
+def _fits(wanted: list[tuple[float, int]], free: NDArray[np.float64], nodes: dict[int, Bools]) -> bool:
     """Whether amounts of one resource fit, each on the nodes of its class."""
-    if len({(amount, id) for amount, id in asked}) == 1:
-        amount, id = asked[0]
+    if len({(amount, id) for amount, id in wanted}) == 1:
+        amount, id = wanted[0]
         here = free[nodes[id]]
-        return int(np.floor((here[here > 0] + EPS) / amount).sum()) >= len(asked)
-    least = min(amount for amount, _ in asked)
+        return int(np.floor((here[here > 0] + EPS) / amount).sum()) >= len(wanted)
+    least = min(amount for amount, _ in wanted)
     left = {int(node): float(free[node]) for node in np.flatnonzero(free >= least - EPS)}
-    if sum(amount for amount, _ in asked) > sum(left.values()) + EPS:
+    if sum(amount for amount, _ in wanted) > sum(left.values()) + EPS:
         return False
     steps = 0
-    order = sorted(asked, reverse=True)
+    order = sorted(wanted, reverse=True)
 
     def place(i: int) -> bool:
         nonlocal steps
