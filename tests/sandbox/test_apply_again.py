@@ -121,3 +121,10 @@ async def test_a_queue_with_a_short_path_is_applied_again(kubectl: Kubectl, api:
         await kubectl("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
         queue = await api.ok("GET", "/apis/scheduling.volcano.sh/v1beta1/queues/dev")
         assert queue["metadata"]["annotations"]["volcano.sh/hierarchy"] == "root/eng/dev"
+
+
+async def test_replicas_can_be_edited(kubectl: Kubectl, api: Http) -> None:
+    await kubectl("apply", "-f", "-", stdin=job(task("worker", 2), minAvailable=1))
+    await kubectl("edit", "vcjob", "again", KUBE_EDITOR="sed -i 's/replicas: 2/replicas: 5/'")
+    [worker] = (await stored(api))["spec"]["tasks"]
+    assert (worker["replicas"], worker["name"]) == (5, "worker")

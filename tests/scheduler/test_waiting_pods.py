@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -46,9 +47,10 @@ def conditions(
     actions: str = "enqueue, allocate, backfill",
     deviations: str = "{}",
     now: float | None = None,
+    more: Sequence[dict[str, Any]] = (),
 ) -> list[str]:
     """The messages of the conditions that one cycle writes about a pod."""
-    simulation = Simulation([NODE, QUEUE, one], registry=REGISTRY, now=now)
+    simulation = Simulation([NODE, QUEUE, one, *more], registry=REGISTRY, now=now)
     plugins = "tiers: [{plugins: [{name: gang}, {name: predicates}]}]"
     result = simulation.cycle(load(f'actions: "{actions}"\n{plugins}\ndeviations: {deviations}', REGISTRY.actions))
     assert not result.bound or "backfill" in actions
@@ -67,6 +69,19 @@ def test_a_missing_pod_group_is_named() -> None:
 @pytest.mark.parametrize(("age", "reported"), [(1.0, 0), (10.0, 1)])
 def test_a_controller_has_time_to_create_the_group(age: float, reported: int) -> None:
     assert len(conditions(pod(owner="Job"), now=parse_time(CREATED) + age)) == reported
+
+
+def test_a_missing_queue_is_named_on_the_pod() -> None:
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 1, "queue": "qeue"},
+        "status": {"phase": "Inqueue"},
+    }
+    expected = "queue qeue does not exist; create it or name another in spec.queue"
+    assert conditions(pod(group="g"), more=[group]) == [expected]
+    assert conditions(pod(group="g"), more=[group], deviations="parity") == []
 
 
 def test_a_pod_without_requests_says_which_action_is_missing() -> None:

@@ -72,6 +72,27 @@ def test_defaults_follow_partitions_and_host_network():
     assert mutated["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
 
 
+def test_an_update_gets_the_defaults_that_it_lacks():
+    stored = mutate_job(job(task(replicas=2)) | {"metadata": {"name": "train"}}, "other")
+    written = {"metadata": {"name": "train"}, "spec": {"tasks": [task(replicas=4)]}}
+    updated = mutate_job(written, "volcano", stored)["spec"]
+    assert (updated["schedulerName"], updated["queue"], updated["minAvailable"]) == ("other", "default", 4)
+    given_up = written | {"spec": written["spec"] | {"minAvailable": 0}}
+    assert mutate_job(given_up, "volcano", stored)["spec"]["minAvailable"] == 0
+    assert mutate_job(given_up)["spec"]["minAvailable"] == 4, "in a new Job 0 is no value, as in Volcano"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"spec": 3}', '{"spec": {}}'])
+def test_a_default_minimum_follows_only_by_the_clients_record(text):
+    stored = mutate_job(job(task(replicas=2), minAvailable=0) | {"metadata": {"name": "train"}})
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": text}
+    new = {
+        "metadata": {"name": "train", "annotations": annotations},
+        "spec": stored["spec"] | {"tasks": [task(replicas=4)]},
+    }
+    assert mutate_job(new, "volcano", stored)["spec"]["minAvailable"] == (4 if text == '{"spec": {}}' else 2)
+
+
 @pytest.mark.parametrize(
     ("plugins", "added"),
     [({"mpi": ["--x"]}, {"svc", "ssh"}), ({"ray": []}, {"svc"}), ({"env": []}, set()), ({}, set())],

@@ -34,7 +34,9 @@ def mutate_job(
     spec["maxRetry"] = spec.get("maxRetry") or batch.DEFAULT_MAX_RETRY
     tasks = spec.get("tasks") or ()
     name_tasks(tasks)
-    if not spec.get("minAvailable") or (old is not None and _follows_its_tasks(mutated, old)):
+    # In an update 0 is a value: a Job can give up its minimum.
+    unset = not spec.get("minAvailable") if old is None else spec.get("minAvailable") is None
+    if unset or (old is not None and _follows_its_tasks(mutated, old)):
         spec["minAvailable"] = sum(map(minimum_of, tasks))
     add_needed_plugins(spec.get("plugins"))
     return mutated

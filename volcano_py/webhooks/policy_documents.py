@@ -133,7 +133,8 @@ def _job_defaults(scheduler_name: str) -> list[tuple[str, str]]:
         ("object.spec.?maxRetry.orValue(0) == 0", _add("/spec/maxRetry", "3")),
         _task_names(),
         (
-            f"object.spec.?minAvailable.orValue(0) == 0 && {tasks}.size() > 0",
+            f"(request.operation == 'CREATE' ? object.spec.?minAvailable.orValue(0) == 0 : "
+            f"!has(object.spec.minAvailable)) && {tasks}.size() > 0",
             _add("/spec/minAvailable", f"{tasks}.map(t, {least}).sum()"),
         ),
         (

@@ -277,6 +277,9 @@ def _reserved(session: Session, task: Task) -> Cause | None:
 
 
 def _no_visible_cause(session: Session, job: SessionJob) -> Cause:
+    pending = session.pending(job)
+    if pending and all(t.best_effort for t in pending) and "backfill" not in session.configuration.actions:
+        return table.NO_BACKFILL.because()
     if session.work.exhausted or not job.job_fit_errors:
         return table.NOT_TRIED.because()
     return table.REJECTED.because(detail=job.job_fit_errors)

@@ -420,6 +420,13 @@ NOT_TRIED = _reason(
     "",
     "Wait for the next cycle.",
 )
+NO_BACKFILL = _reason(
+    "NoBackfill",
+    _AREA,
+    "The pods request no resources, and no action places such pods: backfill is not configured.",
+    "",
+    "Add backfill to the actions of the scheduler, or set requests.",
+)
 REJECTED = _reason(
     "Rejected",
     _AREA,

@@ -35,8 +35,8 @@ class Deviations:
         "are written again only when the meaning of that reason changes"
     )
     explain_pods: bool = _on(
-        "a pod whose PodGroup does not exist, and a pod without requests where no action places such pods, state this "
-        "in a condition and an Event; in Volcano they wait without a reason"
+        "a pod whose PodGroup or queue does not exist, and a pod without requests where no action places such pods, "
+        "state this in a condition and an Event; in Volcano they wait without a reason"
     )
     explain_queue_limits: bool = _on(
         "a job whose queue is at its limit states the reason in its message; Volcano writes none"

@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.plan import Event
 from volcano_py.scheduler.session_close.native_groups import report_missing_group
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.scheduler.session_close.queues import close_queues
-from volcano_py.scheduler.session_close.waiting_pods import report_missing_pod_group
+from volcano_py.scheduler.session_close.waiting_pods import report_missing_pod_group, report_missing_queue
 
 Timer = Callable[[str, str], AbstractContextManager[None]]
 """timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
@@ -39,6 +39,7 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
             if session.cluster.reported.events.get(reference(job.uid)) != text:
                 meta, kind = group.metadata, reference(job.uid)[0]
                 session.emit([Event(kind, meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
+            report_missing_queue(session, job, text)
     for job in session.jobs_without_group:
         if reference(job.uid)[0] == NATIVE:
             report_missing_group(session, job)

@@ -1,10 +1,12 @@
-"""Pods that wait for something that no session will do: their PodGroup is missing, or no action places them.
+"""Pods that wait for something that no session will do: their PodGroup or queue is missing, or no action places them.
 
 Not in Volcano, where such pods have neither a condition nor an Event (deviation explain-pods). The dispatcher adds an
 Event to each new condition.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from volcano_py.api import names
 from volcano_py.api.meta import parse_time
@@ -31,14 +33,21 @@ def report_missing_pod_group(session: Session, job: Job) -> None:
         f"waiting for PodGroup {reference(job.uid)[1]}, which does not exist: create it, or correct the "
         f"annotation {names.GROUP_NAME}"
     )
+    _report(session, [task for task in job.tasks.values() if _is_due(session, task)], message)
+
+
+def report_missing_queue(session: Session, job: Job, message: str) -> None:
+    """State in the conditions of pods that the queue of their job does not exist."""
+    if session.deviations.explain_pods:
+        _report(session, job.tasks.values(), message)
+
+
+def _report(session: Session, tasks: Iterable[Task], message: str) -> None:
     known = session.cluster.reported.conditions
     conditions = [
         PodCondition(task.namespace, task.name, task.uid, UNSCHEDULABLE, message)
-        for task in sorted(job.tasks.values(), key=lambda task: task.key)
-        if task.status == st.PENDING
-        and not task.sched_gated
-        and _is_due(session, task)
-        and known.get(task.key) != (UNSCHEDULABLE, message)
+        for task in sorted(tasks, key=lambda task: task.key)
+        if task.status == st.PENDING and not task.sched_gated and known.get(task.key) != (UNSCHEDULABLE, message)
     ]
     if conditions:
         session.emit(conditions)
