@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,9 @@ from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
 log = logging.getLogger(__name__)
+
+MAX_REPORTED = 10_000
+"""Jobs about which a log line is remembered."""
 BLAME = "PodGroupError"
 
 
@@ -147,6 +151,7 @@ def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     """Quota usage of the gang: minAvailable pods, those with high priority first."""
     tasks = by_priority(job.spec.tasks or [], priorities)
+    _report_missing(job, priorities)
     left = job.spec.min_available
     taken = dict.fromkeys(range(len(tasks)), 0)
     if left >= total_minimum(job.spec):
@@ -165,13 +170,31 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
     """Tasks with high priority first, otherwise in the order of the Job."""
 
-    def priority(task: Task) -> int:
-        name = _pod_spec(task).get("priorityClassName") or ""
-        if name and name not in priorities:
-            log.warning("task %s: PriorityClass %r not found; its priority counts as 0", task.name, name)
-        return -priorities.get(name, 0)
+    return sorted(tasks, key=lambda task: -priorities.get(_class_of(task), 0))
 
-    return sorted(tasks, key=priority)
+
+def _class_of(task: Task) -> str:
+    name: str = _pod_spec(task).get("priorityClassName") or ""
+    return name
+
+
+_reported: OrderedDict[str, None] = OrderedDict()
+"""The Jobs about which a missing PriorityClass was logged, by UID."""
+
+
+def _report_missing(job: Job, priorities: Mapping[str, int]) -> None:
+    """Log the PriorityClasses that do not exist, once for each Job and not at each sync."""
+    missing = [
+        (task.name, name) for task in job.spec.tasks or () if (name := _class_of(task)) and name not in priorities
+    ]
+    if not missing or job.metadata.uid in _reported:
+        return
+    _reported[job.metadata.uid] = None
+    if len(_reported) > MAX_REPORTED:
+        _reported.popitem(last=False)
+    for task_name, name in missing:
+        text = "Job %s: task %s: PriorityClass %r not found; its priority counts as 0; create it or change the Job"
+        log.warning(text, job.metadata.key, task_name, name)
 
 
 def _pod_spec(task: Task) -> dict[str, Any]:
