@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tests.e2e.cluster import bound, cluster, group_phase, job, kubectl, node, phase_of, pods_of, until
 from volcano_py.api.kinds import JOB, NODE, POD
+from volcano_py.api.resource_types import namespaced_kind
 from volcano_py.kube.client import Client
+
+BATCH_JOB = namespaced_kind("batch/v1", "jobs", "Job")
 
 
 async def test_a_gang_that_enqueue_stops_has_no_pods_until_a_node_is_added(tmp_path: Path) -> None:
@@ -99,3 +102,34 @@ async def test_pods_of_the_default_scheduler_run_without_a_group(tmp_path: Path)
         await until(done, "the pod has not run")
         code, out, err = await kubectl(sandbox, tmp_path, "get", "podgroup")
         assert "No resources found" in out + err
+
+
+async def test_a_batch_job_is_a_gang_although_its_group_is_formed_by_the_controller(tmp_path: Path) -> None:
+    """Six pods of which three fit: no pod starts, and all do when there is capacity."""
+    async with cluster(tmp_path, nodes=3, shape="cpu=4,memory=8Gi") as (_, client):
+        container = {"name": "c", "image": "busybox", "command": ["sleep", "600"]}
+        container |= {"resources": {"requests": {"cpu": "3"}}}
+        pod = {"schedulerName": "volcano", "restartPolicy": "Never", "containers": [container]}
+        annotations = {"scheduling.volcano.sh/group-min-member": "6"}
+        six = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "six", "annotations": annotations},
+            "spec": {"parallelism": 6, "completions": 6, "template": {"spec": pod}},
+        }
+        await client.create(BATCH_JOB, six, "default")
+
+        async def all_wait() -> bool:
+            pods = await client.list(POD, "default")
+            assert not [one for one in pods if one["spec"].get("nodeName")], "a part of the gang has started"
+            waiting = [c for one in pods for c in (one.get("status") or {}).get("conditions") or ()]
+            return sum(c["type"] == "PodScheduled" and c["status"] == "False" for c in waiting) == 6
+
+        await until(all_wait, "the pods of the gang have no reason")
+        for name in ("a", "b", "c"):
+            await client.create(NODE, node(name, "4"))
+
+        async def all_bound() -> bool:
+            return len([one for one in await client.list(POD, "default") if one["spec"].get("nodeName")]) == 6
+
+        await until(all_bound, "the gang is not bound")

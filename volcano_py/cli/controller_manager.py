@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import click
 
@@ -24,11 +23,12 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     from volcano_py.controllers.executor import NotLeading
     from volcano_py.controllers.manager import run
     from volcano_py.controllers.metrics import REQUESTS
+    from volcano_py.kube import logs
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    logs.configure("controller-manager")
 
     async def work(options: Options) -> None:
         async with Client.for_flags(

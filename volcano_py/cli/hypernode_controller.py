@@ -6,7 +6,6 @@ Volcano: vc-hypernode-controller-manager. The controller-manager then runs with 
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +52,9 @@ def hypernode_controller(**given: Any) -> None:
     options = Options(**{name: value for name, value in given.items() if name in Options.__struct_fields__})
     if options.enable_healthz and options.enable_metrics and options.healthz_address == options.listen_address:
         fail("--healthz-address and --listen-address are equal: set two different addresses", 2)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    from volcano_py.kube import logs
+
+    logs.configure("hypernode-controller")
     _run(options)
 
 

@@ -103,9 +103,7 @@ def run(
     try:
         chosen = _configuration(conf, parity, registry)
         manifests = read(files)
-        simulation = Simulation(
-            manifests, seed=seed, raw=raw, registry=registry, features=features, recreates=recreate
-        )
+        simulation = Simulation(manifests, seed=seed, raw=raw, registry=registry, features=features, recreates=recreate)
     except (ConfigurationError, ManifestError) as e:
         fail(str(e), 2)
     if not any(manifest["kind"] == "Node" for manifest in manifests):

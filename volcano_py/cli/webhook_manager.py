@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 from typing import Any
 
@@ -62,7 +61,9 @@ def webhook_manager(**given: Any) -> None:
         check(options)
     except ValueError as error:
         fail(str(error), 2)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    from volcano_py.kube import logs
+
+    logs.configure("webhook-manager")
     _run(options)
 
 

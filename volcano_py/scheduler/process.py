@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.kube import KubeError
+from volcano_py.kube import KubeError, logs
 from volcano_py.scheduler.extensions import ExtensionError
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.options import Options
@@ -54,7 +54,7 @@ async def serve(options: Options, started: Callable[[Scheduler], None] = lambda 
 
 def main(options: Options) -> int:
     """The process. Exit codes: 0 after a signal, 2 for a bad configuration or plugin, 1 for any other error."""
-    logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s scheduler: %(message)s")
+    logs.configure("scheduler", options.log_level)
     for flag in options.ignored:
         log.info("%s is accepted and has no effect", flag)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -20,6 +22,10 @@ from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
+log = logging.getLogger(__name__)
+
+MAX_REPORTED = 10_000
+"""Jobs about which a log line is remembered."""
 BLAME = "PodGroupError"
 
 
@@ -183,6 +189,7 @@ def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     """Quota usage of the gang: minAvailable pods, those with high priority first."""
     tasks = by_priority(job.spec.tasks or [], priorities)
+    _report_missing(job, priorities)
     left = job.spec.min_available
     taken = dict.fromkeys(range(len(tasks)), 0)
     if left >= total_minimum(job.spec):
@@ -199,11 +206,31 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
     """Tasks with high priority first, otherwise in the order of the Job."""
+    return sorted(tasks, key=lambda task: -priorities.get(_class_of(task), 0))
 
-    def priority(task: Task) -> int:
-        return -priorities.get(_pod_spec(task).get("priorityClassName") or "", 0)
 
-    return sorted(tasks, key=priority)
+def _class_of(task: Task) -> str:
+    name: str = _pod_spec(task).get("priorityClassName") or ""
+    return name
+
+
+_reported: OrderedDict[str, None] = OrderedDict()
+"""The Jobs about which a missing PriorityClass was logged, by UID."""
+
+
+def _report_missing(job: Job, priorities: Mapping[str, int]) -> None:
+    """Log the PriorityClasses that do not exist, once for each Job and not at each sync."""
+    missing = [
+        (task.name, name) for task in job.spec.tasks or () if (name := _class_of(task)) and name not in priorities
+    ]
+    if not missing or job.metadata.uid in _reported:
+        return
+    _reported[job.metadata.uid] = None
+    if len(_reported) > MAX_REPORTED:
+        _reported.popitem(last=False)
+    for task_name, name in missing:
+        text = "Job %s: task %s: PriorityClass %r not found; its priority counts as 0; create it or change the Job"
+        log.warning(text, job.metadata.key, task_name, name)
 
 
 def _pod_spec(task: Task) -> dict[str, Any]:

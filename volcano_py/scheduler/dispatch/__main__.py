@@ -5,7 +5,7 @@ import logging
 import socket
 import sys
 
-from volcano_py.kube import KubeError
+from volcano_py.kube import KubeError, logs
 from volcano_py.scheduler.dispatch.process import Process
 
 log = logging.getLogger("volcano_py.scheduler.dispatch")
@@ -16,7 +16,7 @@ def main(descriptor: int) -> int:
 
     The exit code: 0 after Stop, 1 after an unexpected error, 2 without credentials, 3 without heartbeat.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s dispatcher: %(message)s")
+    logs.configure("dispatcher")
 
     async def serve() -> int:
         return await Process(socket.socket(fileno=descriptor)).run()

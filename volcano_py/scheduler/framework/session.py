@@ -34,6 +34,7 @@ from volcano_py.scheduler.framework.shortages import SessionShortages, Shortages
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.awaited_groups import awaits_group
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.job import Job
@@ -107,6 +108,8 @@ class Session(TaskMoves):
         self.jobs_without_queue: list[Job] = []
         self.jobs_without_group: list[Job] = []
         """Native gangs with pods that wait for their PodGroup."""
+        self.awaiting_group: list[Job] = []
+        """Jobs of bare pods that wait for the PodGroup that the controller is about to create."""
         self.jobs = self._open_jobs()
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share: the total capacity."""
@@ -183,6 +186,9 @@ class Session(TaskMoves):
                 if job.counts[st.PENDING] and (native or (job.pod_group is None and self.deviations.explain_pods)):
                     self.jobs_without_group.append(job)
                 continue
+            if job.shadow and job.counts[st.PENDING] and self._awaits_group(job):
+                self.awaiting_group.append(job)
+                continue
             if job.queue not in self.queues:
                 self.jobs_without_queue.append(job)
                 continue
@@ -191,6 +197,9 @@ class Session(TaskMoves):
             if made.model.needs_sub_jobs:
                 self.divide(made)
         return SessionJobs(active, kept.settled, make)
+
+    def _awaits_group(self, job: Job) -> bool:
+        return any(awaits_group(task.pod, self.cluster.others) for task in job.tasks.values())
 
     @property
     def topology_is_ready(self) -> bool:

@@ -11,6 +11,7 @@ from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.plan import Event
+from volcano_py.scheduler.session_close.awaited_groups import report_awaited_groups
 from volcano_py.scheduler.session_close.native_groups import report_missing_group
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.scheduler.session_close.queues import close_queues
@@ -45,6 +46,7 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
             report_missing_group(session, job)
         else:
             report_missing_pod_group(session, job)
+    report_awaited_groups(session)
     for name, text in session.cluster.hyper_nodes.problems.items():
         if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:
             uid = session.cluster.others["HyperNode"][name].metadata.uid
