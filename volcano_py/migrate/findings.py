@@ -22,11 +22,13 @@ from volcano_py.api.kinds import (
     JOB,
     JOBFLOW,
     MUTATINGWEBHOOKCONFIGURATION,
+    NODE,
     QUEUE,
     VALIDATINGWEBHOOKCONFIGURATION,
     VOLCANO,
 )
 from volcano_py.migrate.facts import Facts
+from volcano_py.migrate.image import missing_image
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.review.findings import argument_findings
@@ -50,10 +52,11 @@ class Finding:
     remedy: str
 
 
-def findings(facts: Facts, registry: Registry) -> list[Finding]:
-    """All findings, most important first."""
+def findings(facts: Facts, registry: Registry, image: str = "") -> list[Finding]:
+    """All findings, most important first. `image`: the one to install; empty: it is not looked for."""
     found = [
         *_version(facts),
+        *_image(facts, image),
         *(Finding("note", f"not read: {text}", "run it as a user with permission to read it") for text in facts.unread),
         *_scheduler(facts, registry),
         *_components(facts),
@@ -71,6 +74,12 @@ def _version(facts: Facts) -> Iterator[Finding]:
     if match and (int(match[1]), int(match[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         yield Finding("blocks", f"the API server is {facts.version}", f"upgrade Kubernetes to {oldest} or later")
+
+
+def _image(facts: Facts, image: str) -> Iterator[Finding]:
+    if image:
+        for fails, what, remedy in missing_image(facts.of(NODE), image):
+            yield Finding("blocks" if fails else "note", what, remedy)
 
 
 def _scheduler(facts: Facts, registry: Registry) -> Iterator[Finding]:
