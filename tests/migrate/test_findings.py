@@ -57,14 +57,18 @@ HYPERNODE = {
         (workload("DaemonSet", "x/vc-agent:1"), "changes", "w is the node agent"),
         ({"Job": [JOB]}, "blocks", "job plugin horovod of lab/train does not exist"),
         ({"HyperNode": [HYPERNODE]}, "blocks", "is not RE2"),
-        ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRDs are not installed"),
+        ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRD is not installed"),
         (
             {"ValidatingWebhookConfiguration": [{"metadata": {"name": "volcano-admission-service-nodes-validate"}}]},
             "blocks",
             "for a path that volcano_py does not have",
         ),
-        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queues have a parent"),
-        ({"JobFlow": [{"metadata": {"name": "f"}, "spec": {"flows": [{"patch": {}}]}}]}, "changes", "1 JobFlows"),
+        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queue has a parent"),
+        (
+            {"JobFlow": [{"metadata": {"name": "f"}, "spec": {"flows": [{"patch": {}}]}}]},
+            "changes",
+            "1 JobFlow has",
+        ),
     ],
 )
 def test_differences(objects: dict[str, list[Any]], weight: str, text: str) -> None:

@@ -69,6 +69,10 @@ def findings(facts: Facts, registry: Registry, image: str = "") -> list[Finding]
     return sorted(dict.fromkeys(found), key=lambda finding: order.index(finding.weight))
 
 
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
 def _version(facts: Facts) -> Iterator[Finding]:
     match = re.match(r"v?(\d+)\.(\d+)", facts.version)
     if match and (int(match[1]), int(match[2])) < OLDEST:
@@ -166,7 +170,8 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
     if flows:
         yield Finding(
             "changes",
-            f"{len(flows)} JobFlows have a patch, which Volcano ignores and volcano_py applies",
+            f"{_counted(len(flows), 'JobFlow has', 'JobFlows have')} a patch, which Volcano ignores and volcano_py "
+            "applies",
             "check flows[].patch of each before new members start",
         )
 
@@ -186,7 +191,11 @@ def _crds(facts: Facts) -> Iterator[Finding]:
     ours = {f"{rt.plural}.{rt.group}" for rt in VOLCANO}
     missing = sorted(ours - there.keys())
     if missing:
-        yield Finding("note", f"{len(missing)} CRDs are not installed: {', '.join(missing)}", "the chart installs them")
+        yield Finding(
+            "note",
+            f"{_counted(len(missing), 'CRD is', 'CRDs are')} not installed: {', '.join(missing)}",
+            "the chart installs them",
+        )
     for name in sorted(there.keys() - ours):
         if name.endswith(".volcano.sh"):
             yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects are not changed")
@@ -209,6 +218,7 @@ def _topology(facts: Facts) -> Iterator[Finding]:
     if deep:
         yield Finding(
             "changes",
-            f"{len(deep)} queues have a parent; a queue with an invalid parent is placed below root here",
+            f"{_counted(len(deep), 'queue has', 'queues have')} a parent; one with an invalid parent is placed below root "
+            "here",
             "see partial_hierarchy in docs/deviations.md",
         )
