@@ -218,7 +218,7 @@ def _topology(facts: Facts) -> Iterator[Finding]:
     if deep:
         yield Finding(
             "changes",
-            f"{_counted(len(deep), 'queue has', 'queues have')} a parent; one with an invalid parent is placed below root "
-            "here",
+            f"{_counted(len(deep), 'queue has', 'queues have')} a parent; one whose parent is invalid is placed below "
+            "root here",
             "see partial_hierarchy in docs/deviations.md",
         )
