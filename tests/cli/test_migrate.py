@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from volcano_py.migrate.image import DEFAULT_IMAGE
 from volcano_py.sandbox.cluster import Sandbox
 
 
@@ -20,9 +21,11 @@ async def check(kubeconfig: str, *arguments: str) -> tuple[int, str]:
 
 async def test_a_live_cluster_is_read_and_not_changed(tmp_path: Path) -> None:
     async with Sandbox(nodes=1, path=tmp_path / "kubeconfig", audit=tmp_path / "audit.log") as sandbox:
-        code, out = await check(sandbox.kubeconfig, "-o", "json")
+        code, out = await check(sandbox.kubeconfig)
+        assert code == 1 and f"image {DEFAULT_IMAGE} is not on the node, and names no registry to pull it from" in out
+        code, out = await check(sandbox.kubeconfig, "-o", "json", "--image", "registry.example/volcano-py:1")
         found = json.loads(out)
-        assert code == 0 and [row["weight"] for row in found] == ["changes"]
+        assert code == 0 and [row["weight"] for row in found] == ["changes", "note"]
         assert "volcano-scheduler-configmap" in found[0]["what"]
         await asyncio.sleep(0.5)
         verbs = {json.loads(line)["verb"] for line in (tmp_path / "audit.log").read_text().splitlines()}

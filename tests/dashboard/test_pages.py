@@ -68,7 +68,15 @@ async def test_every_page_answers_with_what_the_cluster_has_to_those_who_have_th
             assert "train" in await page("/jobs?queue=vision&text=train&order=no&state=no")
             assert "evaluate" not in re.sub(r"history|evaluated", "", await page("/jobs?text=train"))
             assert "Why it waits" in await page("/jobs/default/train")
-            assert "does not exist" in await page("/jobs/default/none")
+            missing = await page("/jobs/default/none")
+            assert "does not exist" in missing and not re.search("Timeline|>Pods", missing)
+            assert "Timeline" in await page("/jobs/default/train")
+            for path in ("/nosuch", "/jobs/default", f"/{EVIL}"):
+                lost = await page(path, 404)
+                assert "There is no page " in lost and "<script>alert(1)" not in lost
+                assert all(name in lost for name in ("Queues", "Evictions", "Cycles"))
+            async with session.get(f"{own}/_nicegui/nosuch") as answer:
+                assert answer.status == 404 and "There is no page" not in await answer.text()
             assert "node-0" in await page("/nodes")
             assert "No pods run here" in await page("/nodes/node-0")
             assert "does not exist" in await page("/queues/none")

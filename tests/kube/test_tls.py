@@ -17,6 +17,7 @@ from volcano_py.kube import Client, tls, transport
 from volcano_py.kube.certificates import make, make_client, new_authority
 from volcano_py.kube.credentials import from_kubeconfig
 from volcano_py.kube.errors import Unauthorized, Unreachable
+from volcano_py.kube.remedies import for_tls
 
 NO_CHECK_TIME = 0x200000  # as kube-apiserver: TLS accepts what has expired
 
@@ -249,3 +250,28 @@ async def test_a_client_without_requests_looks(server, tmp_path, caplog, monkeyp
     async with Client.from_kubeconfig(kubeconfig(tmp_path, server, FILES)):
         await waiting.until(reported, "the expired certificate is not reported")
     assert not server.connections
+
+
+def test_the_problem_of_a_client_certificate_is_named(tmp_path):
+    authority = new_authority()
+    put(tmp_path, "first", authority, timedelta(seconds=-5))
+    names = {"client-certificate": str(tmp_path / "tls.crt"), "client-key": str(tmp_path / "tls.key")}
+    made = tls.Tls(lambda: tls.material({}, names, "kubeconfig"))
+    assert made.problem().startswith(f"client certificate {tmp_path / 'tls.crt'} expired at ")
+    assert "put a new certificate into" in made.problem()
+    put(tmp_path, "first", authority)
+    assert tls.Tls(lambda: tls.material({}, names, "kubeconfig")).problem() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("certificate verify failed: unable to get local issuer certificate", "set certificate-authority"),
+        ("certificate verify failed: self-signed certificate in certificate chain", "set certificate-authority"),
+        ("certificate verify failed: certificate has expired", "kubeadm certs renew apiserver"),
+        ("connection refused", ""),
+    ],
+)
+def test_the_remedy_for_the_certificate_of_the_server(text, remedy):
+    found = for_tls(text)
+    assert remedy in found and bool(found) is bool(remedy)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from volcano_py.api.kinds import VOLCANO
 from volcano_py.migrate.facts import Facts
 from volcano_py.migrate.findings import findings
+from volcano_py.migrate.image import DEFAULT_IMAGE
 from volcano_py.scheduler.run_once import REGISTRY
 
 PARITY = 'actions: "allocate"\ntiers: [{plugins: [{name: gang}]}]\ndeviations: parity\n'
@@ -54,14 +57,18 @@ HYPERNODE = {
         (workload("DaemonSet", "x/vc-agent:1"), "changes", "w is the node agent"),
         ({"Job": [JOB]}, "blocks", "job plugin horovod of lab/train does not exist"),
         ({"HyperNode": [HYPERNODE]}, "blocks", "is not RE2"),
-        ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRDs are not installed"),
+        ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRD is not installed"),
         (
             {"ValidatingWebhookConfiguration": [{"metadata": {"name": "volcano-admission-service-nodes-validate"}}]},
             "blocks",
             "for a path that volcano_py does not have",
         ),
-        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queues have a parent"),
-        ({"JobFlow": [{"metadata": {"name": "f"}, "spec": {"flows": [{"patch": {}}]}}]}, "changes", "1 JobFlows"),
+        ({"Queue": [{"metadata": {"name": "q"}, "spec": {"parent": "p"}}]}, "changes", "1 queue has a parent"),
+        (
+            {"JobFlow": [{"metadata": {"name": "f"}, "spec": {"flows": [{"patch": {}}]}}]},
+            "changes",
+            "1 JobFlow has",
+        ),
     ],
 )
 def test_differences(objects: dict[str, list[Any]], weight: str, text: str) -> None:
@@ -87,3 +94,37 @@ def test_arguments_that_moved_to_another_plugin() -> None:
     assert "predicate.GPUSharingEnable is ignored: the plugin deviceshare shares GPUs" in moved.what
     assert moved.remedy == "add it with the argument deviceshare.GPUSharingEnable: true"
     assert "argument x is unknown and ignored" in unknown.what and unknown.remedy.startswith("valid values are ")
+
+
+def having(*names: str, images: int = 1) -> dict[str, Any]:
+    listed = [{"names": list(names)}, *({"names": [f"other-{i}"]} for i in range(images - 1))]
+    return {"metadata": {"name": "n"}, "status": {"images": listed}}
+
+
+MINE = "volcano-py/volcano-py:0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "image", "weight", "text"),
+    [
+        ([having("docker.io/volcano-py/volcano-py:0.1.0")], MINE, "", ""),
+        ([having("localhost/volcano-py/volcano-py:0.1.0")], MINE, "", ""),
+        ([having("other:1"), having("other:1")], MINE, "blocks", "is on none of the 2 nodes, and names no registry"),
+        ([having(MINE), having("other:1")], MINE, "blocks", "is on 1 of 2 nodes, and names no registry"),
+        ([having("other:1")], f"reg.example/{MINE}", "note", "is not on the node; the others pull it"),
+        ([having("other:1", images=50)], MINE, "note", "is not on the node"),
+        ([], MINE, "", ""),
+    ],
+)
+def test_the_image_is_looked_for(nodes: list[dict[str, Any]], image: str, weight: str, text: str) -> None:
+    facts = Facts("v1.34.0", {"CustomResourceDefinition": CRDS, "Node": nodes})
+    found = [(f.weight, f.what) for f in findings(facts, REGISTRY, image)]
+    assert [each for each, _ in found] == ([weight] if weight else [])
+    assert all(text in what and image in what for _, what in found)
+
+
+def test_the_image_is_that_of_the_chart() -> None:
+    root = Path(__file__).parents[2] / "charts" / "volcano"
+    values = yaml.safe_load((root / "values.yaml").read_text())["image"]
+    version = yaml.safe_load((root / "Chart.yaml").read_text())["appVersion"]
+    assert f"{values['repository']}:{version}" == DEFAULT_IMAGE

@@ -35,22 +35,43 @@ def call(what: str, kubeconfig: str, master: str, work: Callable[[Client], Await
 
     from volcano_py.kube.client import Client
 
+    certificate: list[str] = []
+    doing = what or _program()
+
     async def connected() -> None:
+        nonlocal doing
         async with Client.for_flags(kubeconfig or None, master or None) as client:
-            await work(client)
+            doing = what
+            try:
+                await work(client)
+            except (Unauthorized, Unreachable):
+                tls = client.credentials.tls
+                certificate.append(tls.problem() if tls is not None else "")
+                doing = what or _program()
+                raise
 
     try:
         asyncio.run(connected())
     except Unauthorized as e:
-        exit_failed(what, f"{e}; check the user's token or certificate in the kubeconfig")
+        exit_failed(doing, f"{e}; {next(filter(None, certificate), _CREDENTIALS)}")
     except ApiError as e:
         exit_failed(what, str(e))
     except Unreachable as e:
-        exit_failed(what, f"{e}; check that the API server runs, and its address in --kubeconfig or --master")
+        exit_failed(doing, f"{e}; {next(filter(None, certificate), _ADDRESS)}")
     except OSError as e:
-        exit_failed(what, describe_os_error(e))
+        exit_failed(doing, describe_os_error(e))
     except (KubeError, ValueError) as e:
-        exit_failed(what, str(e))
+        exit_failed(doing, str(e))
+
+
+_CREDENTIALS = "check the user's token or certificate in the kubeconfig"
+_ADDRESS = "check that the API server runs, and its address in --kubeconfig or --master"
+
+
+def _program() -> str:
+    """`run vjobs`: what failed, if a program without subcommands cannot use a cluster at all."""
+    context = click.get_current_context(silent=True)
+    return f"run {context.info_name}" if context is not None and context.info_name else ""
 
 
 def exit_failed(what: str, error: str) -> NoReturn:

@@ -26,6 +26,10 @@ from volcano_py.cli.errors import describe_os_error, fail
 )
 def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
     """Show a gang job scheduled on an embedded cluster (about 30 seconds)."""
+    from volcano_py.sandbox.terminal import missing_extra
+
+    if problem := missing_extra():
+        fail(problem)
     from volcano_py.demo.play import DemoError, play
     from volcano_py.demo.story import story
     from volcano_py.kube.errors import ApiError, Unreachable

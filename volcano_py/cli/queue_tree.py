@@ -95,6 +95,21 @@ def find(trees: list[Branch], name: str) -> Branch | None:
     return None
 
 
+def resources(trees: Iterable[Branch]) -> set[str]:
+    """The resources of which a queue holds or may hold something."""
+    found: set[str] = set()
+    for b in trees:
+        spec = b.queue.get("spec") or {}
+        limits = amounts(spec.get("capability")) | amounts((spec.get("guarantee") or {}).get("resource"))
+        found |= b.allocated.keys() | b.inqueue.keys() | b.deserved.keys() | limits.keys() | resources(b.children)
+    return found
+
+
+def unknown(resource: str, known: Iterable[str]) -> str:
+    """The error about a resource that neither nodes nor queues have."""
+    return f"no node and no queue has the resource {resource!r}; resources are {', '.join(sorted(known))}"
+
+
 def as_object(b: Branch) -> Manifest:
     """A branch for -o json and -o yaml."""
     spec, status = b.queue.get("spec") or {}, b.queue.get("status") or {}

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from volcano_py.cli import columns
+from volcano_py.cli import columns, queue_tree
 from volcano_py.cli.bars import bar, measured
 from volcano_py.cli.queue_tree import Amounts, Branch, amounts
 from volcano_py.cli.queue_tree_table import deserved, scale_of, text, walk
@@ -29,6 +29,14 @@ def legend(blocks: bool) -> str:
     """The legend of a queue's bar."""
     held, inqueue, mark, kept = ("█", "▒", "┃", "▁") if blocks else ("#", "+", "|", "_")
     return f"{held} held  {inqueue} inqueue  {mark} deserved (~ by weight)  {kept} guaranteed  blank: beyond limit"
+
+
+def check_resources(found: Facts, chosen: Sequence[str]) -> None:
+    """Raises ValueError for a chosen resource that neither nodes nor queues have."""
+    known = queue_tree.resources(found.trees) | found.total.keys()
+    for resource in chosen:
+        if known and resource not in known:
+            raise ValueError(queue_tree.unknown(resource, known))
 
 
 def view(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,8 +19,30 @@ NOT_FOUND = 1
 """Exit code for an object that does not exist."""
 
 
+_NAMES = {
+    "job": ("vcjob", "vj", "job.batch.volcano.sh"),
+    "podgroup": ("pg", "podgroup.scheduling.volcano.sh", "podgroup-v1beta1"),
+    "pod": ("po",),
+    "queue": ("q", "queue.scheduling.volcano.sh", "queue-v1beta1"),
+}
+"""The names that kubectl accepts for these kinds, in the singular."""
+
+
+class _Kind(click.Choice[str]):
+    """A kind by any name that kubectl accepts: `vcjob`, `jobs`, `pg`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name, _, group = str(value).lower().partition(".")
+        for kind, others in _NAMES.items():
+            for one in (kind, *others):
+                short, _, of = one.partition(".")
+                if (name in (short, f"{short}s")) and group == of:
+                    return kind
+        return super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("kind", type=click.Choice(("job", "podgroup", "pod", "queue")))
+@click.argument("kind", type=_Kind(("job", "podgroup", "pod", "queue")))
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the object.")
 @output_option("json")

@@ -152,6 +152,10 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
         for node in await client.list(NODE):
             queue_tree.add(total, queue_tree.amounts((node.get("status") or {}).get("allocatable")))
     trees = queue_tree.grow(queues, groups, total, queue_table.count(groups))
+    known = queue_tree.resources(trees) | total.keys()
+    for resource in resources:
+        if known and resource not in known:
+            raise ValueError(queue_tree.unknown(resource, known))
     if name != ROOT_QUEUE:
         found = queue_tree.find(trees, name)
         if found is None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volcano_py.api.kinds import NAMESPACE
 from volcano_py.cli.connection import api_options, call
 from volcano_py.cli.follow import Followed, Source, following
+from volcano_py.kube.errors import ApiError, NotFound
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -46,6 +48,8 @@ def top(
     async def work(client: Client) -> None:
         from volcano_py.cli.top_facts import sources
 
+        if namespace:
+            await _check_namespace(client, namespace)
         given = sources(sections, namespace, client.namespace)
         async with following(client, *given) as followed:
             if not sys.stdout.isatty():
@@ -59,15 +63,27 @@ def top(
         call("top", kubeconfig, master, work)
 
 
+async def _check_namespace(client: Client, name: str) -> None:
+    """Raises ValueError if a namespace does not exist; a user who may not read it is not hindered."""
+    try:
+        await client.get(NAMESPACE, name)
+    except NotFound:
+        raise ValueError(f"namespace {name!r} does not exist; see `kubectl get namespaces`") from None
+    except ApiError:
+        return
+
+
 def _print_plain(
     followed: Followed, given: list[Source], sections: Sequence[str], namespace: str, chosen: list[str]
 ) -> None:
     from volcano_py.cli.top_facts import facts
-    from volcano_py.cli.top_view import plain
+    from volcano_py.cli.top_view import check_resources, plain
 
     for note in followed.notes:
         click.echo(f"note: {note}", err=True)
-    for number, table in enumerate(plain(facts(followed, given, sections, namespace), sections, chosen)):
+    found = facts(followed, given, sections, namespace)
+    check_resources(found, chosen)
+    for number, table in enumerate(plain(found, sections, chosen)):
         if number:
             click.echo()
         table.show()
@@ -80,10 +96,11 @@ def _print_once(
 
     from volcano_py.cli.bars import has_blocks
     from volcano_py.cli.top_facts import facts
-    from volcano_py.cli.top_view import view
+    from volcano_py.cli.top_view import check_resources, view
 
     console = Console(highlight=False)
     found = facts(followed, given, sections, namespace)
+    check_resources(found, chosen)
     console.print(view(found, sections, chosen, console.width, None, has_blocks(sys.stdout)))
 
 
@@ -101,7 +118,7 @@ async def _draw(
 
     from volcano_py.cli.bars import has_blocks
     from volcano_py.cli.top_facts import facts
-    from volcano_py.cli.top_view import view
+    from volcano_py.cli.top_view import check_resources, view
 
     # Informers log their retries; the head line shows that the data may be stale.
     logging.getLogger("volcano_py.kube").setLevel(logging.CRITICAL)
@@ -116,6 +133,7 @@ async def _draw(
             if silent > 2 * interval + 1:
                 head += f"  not connected for {silent:.0f} s; the data is stale"
             found = facts(followed, given, sections, namespace)
+            check_resources(found, chosen)
             live.update(view(found, sections, chosen, console.width, console.height, blocks, head), refresh=True)
             await _passed(followed, interval)
 

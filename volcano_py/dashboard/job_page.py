@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from volcano_py.cli.wrapping import counted
 from volcano_py.dashboard.jobs import JobRow, seconds
 from volcano_py.scheduler.explain.table import REASONS
 
@@ -83,8 +84,8 @@ def _facts(row: JobRow, group: Manifest | None, job: Manifest | None) -> tuple[t
     found = [
         ("Namespace", row.namespace),
         ("Queue", row.queue),
-        ("Needs", f"{row.least} of {row.pods} pods" if row.pods != row.least else f"all {row.pods} pods"),
-        ("Runs", f"{row.running} pods"),
+        ("Needs", f"{row.least} of {counted(row.pods, 'pod')}" if row.pods != row.least else counted(row.pods, "pod")),
+        ("Runs", counted(row.running, "pod")),
     ]
     if priority := spec.get("priorityClassName"):
         found.append(("Priority class", priority))

@@ -50,11 +50,19 @@ def grant_list(message: str, resources: Sequence[str]) -> str:
     return _commands(message, ",".join(resources), ("get", "list"), None, name="volcano-explain")
 
 
-def expired(text: str) -> str:
-    """The remedy for a TLS error about an expired server certificate, an empty string for other errors."""
-    if "certificate has expired" not in text:
-        return ""
-    return "; renew the API server's certificate: kubeadm certs renew apiserver"
+_UNKNOWN_CA = ("unable to get local issuer certificate", "self-signed certificate", "self signed certificate")
+
+
+def for_tls(text: str) -> str:
+    """The remedy for a TLS error about the server's certificate, an empty string for other errors."""
+    if "certificate has expired" in text:
+        return "; renew the API server's certificate: kubeadm certs renew apiserver"
+    if any(each in text for each in _UNKNOWN_CA):
+        return (
+            "; no CA that the kubeconfig names has signed the API server's certificate: set certificate-authority or "
+            "certificate-authority-data of the cluster"
+        )
+    return ""
 
 
 _DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')

@@ -78,7 +78,11 @@ def material(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) ->
         if not part.get(name):
             return None
         files.append(Path(part[name]))
-        return files[-1].read_bytes()
+        try:
+            return files[-1].read_bytes()
+        except OSError as error:
+            text = f"{error.strerror}; {name} of {where} names this file"
+            raise type(error)(error.errno, text, error.filename) from None
 
     authority = read(cluster, "certificate-authority")
     certificate, key = read(user, "client-certificate"), read(user, "client-key")
@@ -195,20 +199,30 @@ class Tls:
 
     def _report(self) -> None:
         """Log that the client certificate has expired, or is about to; once per certificate."""
+        text = self.problem() or self._problem(soon=True)
+        if text:
+            self._once(text)
+
+    def problem(self) -> str:
+        """Why the API server rejects the client certificate: it is not valid now. Empty if it is."""
+        return self._problem(soon=False)
+
+    def _problem(self, *, soon: bool) -> str:
         if self._material.pair is None:
-            return
+            return ""
         try:
             begin, end = validity(self._material.pair.certificate)
         except ValueError:
-            return  # OpenSSL accepts more than the parser
+            return ""  # OpenSSL accepts more than the parser
         now = datetime.fromtimestamp(self._clock(), UTC)
         what = f"client certificate {self._material.source}"
         if now > end:
-            self._once(f"{what} expired at {_text(end)}, and the API server rejects it: {self._material.remedy}")
-        elif now < begin:
-            self._once(f"{what} is not valid before {_text(begin)}: set the clock of this machine, or wait")
-        elif end - now < min(SOON, (end - begin) * SOON_OF_LIFETIME):
-            self._once(f"{what} expires at {_text(end)}: {self._material.remedy}")
+            return f"{what} expired at {_text(end)}, and the API server rejects it: {self._material.remedy}"
+        if now < begin:
+            return f"{what} is not valid before {_text(begin)}: set the clock of this machine, or wait"
+        if soon and end - now < min(SOON, (end - begin) * SOON_OF_LIFETIME):
+            return f"{what} expires at {_text(end)}: {self._material.remedy}"
+        return ""
 
     def _once(self, text: str) -> None:
         """Log a message once, until other certificates are used."""

@@ -18,7 +18,7 @@ from yarl import URL
 from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Silent, Unreachable, from_response
 from volcano_py.kube.http1 import Pool
-from volcano_py.kube.remedies import expired
+from volcano_py.kube.remedies import for_tls
 from volcano_py.kube.tls import LOOK_SECONDS
 
 _SSL_SETTING = re.compile(r" ssl:(<[^>]*>|\w+)")
@@ -194,7 +194,7 @@ class Transport:
 
     def _unreachable(self, method: str, path: str, failure: BaseException) -> Unreachable:
         why = "no response in time" if isinstance(failure, asyncio.TimeoutError) else str(failure) or repr(failure)
-        why = _SSL_SETTING.sub("", why) + expired(why)
+        why = _SSL_SETTING.sub("", why) + for_tls(why)
         if _certificate_rejected(why):
             self.credentials.rejected()
         sent = (

@@ -20,12 +20,14 @@ from volcano_py.api.kinds import (
     JOB,
     JOBFLOW,
     MUTATINGWEBHOOKCONFIGURATION,
+    NODE,
     QUEUE,
     VALIDATINGWEBHOOKCONFIGURATION,
     VOLCANO,
 )
 from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, quoted
 from volcano_py.migrate.facts import Facts
+from volcano_py.migrate.image import missing_image
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.review.findings import argument_findings
@@ -49,10 +51,11 @@ class Finding:
     remedy: str
 
 
-def findings(facts: Facts, registry: Registry) -> list[Finding]:
-    """All findings, most important first."""
+def findings(facts: Facts, registry: Registry, image: str = "") -> list[Finding]:
+    """All findings, most important first. `image`: the one to install; empty: it is not looked for."""
     found = [
         *_version(facts),
+        *_image(facts, image),
         *(Finding("note", f"not read: {text}", "run it as a user with permission to read it") for text in facts.unread),
         *_scheduler(facts, registry),
         *_components(facts),
@@ -65,11 +68,21 @@ def findings(facts: Facts, registry: Registry) -> list[Finding]:
     return sorted(dict.fromkeys(found), key=lambda finding: order.index(finding.weight))
 
 
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
 def _version(facts: Facts) -> Iterator[Finding]:
     match = re.match(r"v?(\d+)\.(\d+)", facts.version)
     if match and (int(match[1]), int(match[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         yield Finding("blocks", f"the API server is {facts.version}", f"upgrade Kubernetes to {oldest} or later")
+
+
+def _image(facts: Facts, image: str) -> Iterator[Finding]:
+    if image:
+        for fails, what, remedy in missing_image(facts.of(NODE), image):
+            yield Finding("blocks" if fails else "note", what, remedy)
 
 
 def _scheduler(facts: Facts, registry: Registry) -> Iterator[Finding]:
@@ -156,7 +169,8 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
     if flows:
         yield Finding(
             "changes",
-            f"{len(flows)} JobFlows have a patch, which Volcano ignores and volcano_py applies",
+            f"{_counted(len(flows), 'JobFlow has', 'JobFlows have')} a patch, which Volcano ignores and volcano_py "
+            "applies",
             "check flows[].patch of each before new members start",
         )
 
@@ -176,7 +190,11 @@ def _crds(facts: Facts) -> Iterator[Finding]:
     ours = {f"{rt.plural}.{rt.group}" for rt in VOLCANO}
     missing = sorted(ours - there.keys())
     if missing:
-        yield Finding("note", f"{len(missing)} CRDs are not installed: {', '.join(missing)}", "the chart installs them")
+        yield Finding(
+            "note",
+            f"{_counted(len(missing), 'CRD is', 'CRDs are')} not installed: {', '.join(missing)}",
+            "the chart installs them",
+        )
     for name in sorted(there.keys() - ours):
         if name.endswith(".volcano.sh"):
             yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects are not changed")
@@ -201,6 +219,7 @@ def _topology(facts: Facts) -> Iterator[Finding]:
     if deep:
         yield Finding(
             "changes",
-            f"{len(deep)} queues have a parent; a queue with an invalid parent is placed below root here",
+            f"{_counted(len(deep), 'queue has', 'queues have')} a parent; one whose parent is invalid is placed below "
+            "root here",
             "see partial_hierarchy in docs/deviations.md",
         )

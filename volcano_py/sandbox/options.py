@@ -14,7 +14,7 @@ import click
 
 from volcano_py.sandbox.foreign_command import nodes
 from volcano_py.sandbox.node_commands import clock, node, summary
-from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, node_shape_option, none_up
+from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, missing_extra, node_shape_option, none_up
 from volcano_py.sandbox.transfer_commands import dump, load
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def up(
     run_commands: bool,
 ) -> None:
     """Run a cluster until Ctrl-C."""
+    if problem := missing_extra():
+        fail(problem)
     from volcano_py.sandbox import shapes, volcano
     from volcano_py.sandbox.cluster import Sandbox, SandboxError
     from volcano_py.sandbox.controllers.manager import Options

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -18,6 +19,8 @@ from volcano_py.kube.errors import KubeError, Unreachable
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
 
+_PACKAGES = ("kubernetes_validate", "jsonschema_rs", "cel_expr_python")
+"""The packages of the extra [sandbox]."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_KUBECONFIG = Path(".sandbox") / "kubeconfig"
@@ -46,6 +49,18 @@ def fail(text: str) -> NoReturn:
     """Print one line on stderr and exit with code 1."""
     click.echo(f"sandbox: {text}", err=True)
     sys.exit(1)
+
+
+def missing_extra() -> str:
+    """What to install if the packages of the extra [sandbox] are missing; empty if they are there."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    which = "package {} is" if len(missing) == 1 else "packages {} are"
+    return (
+        f"the sandbox needs the extra [sandbox], whose {which.format(', '.join(missing))} not installed; "
+        "install it: pip install 'volcano-py[sandbox]'"
+    )
 
 
 def none_up(kubeconfig: Path) -> NoReturn:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from nicegui import ui
 
 from volcano_py.dashboard.guard import Guard
-from volcano_py.dashboard.ui import pages
+from volcano_py.dashboard.ui import not_found, pages
 from volcano_py.dashboard.ui.site import Site
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -28,6 +28,7 @@ async def serve(
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.add_head_html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>", shared=True)
     pages.register(site)
+    not_found.register(site)
     ui.run_with(
         app,
         title="Volcano",

@@ -91,10 +91,8 @@ def job(site: Site, namespace: str, name: str) -> None:
         action(page, name, namespace, lambda: _action_of(site, key))
         explain = _explanation(site, key)
         page.every(explain)
-        Html(tag("h2", "Pods"))
-        page.section(part(lambda found: draw_pods(found, site.now())))
-        Html(tag("h2", "Timeline"))
-        page.section(part(lambda found: draw_timeline(found.timeline)))
+        page.section(part(lambda found: joined(tag("h2", "Pods"), draw_pods(found, site.now()))))
+        page.section(part(lambda found: joined(tag("h2", "Timeline"), draw_timeline(found.timeline))))
 
 
 def _action_of(site: Site, key: str) -> Action | None:
@@ -126,6 +124,8 @@ def _explanation(site: Site, key: str) -> Callable[[], None]:
     def follow() -> None:
         found = site.models.job(key)
         button.set_visibility(found is not None and found.row.state == "waiting")
+        if found is None:
+            answer.show(Markup())
 
     follow()
     return follow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from volcano_py.cli.wrapping import counted
 from volcano_py.dashboard.nodes import Cell, Domain, HeatMap, NodePage
 from volcano_py.dashboard.ui.draw_job import pod_cells
 from volcano_py.dashboard.ui.draw_queues import short
@@ -34,7 +35,7 @@ def _scale() -> Markup:
 def _domain(domain: Domain, domains: int, named: bool) -> Markup:
     share = "" if domain.share is None else f"{domain.share:.0%}"
     head: list[Child] = [" / ".join(domain.path) if domain.path else "Nodes" if domains == 1 else "No HyperNode"]
-    about = [f"{len(domain.cells)} nodes", f"tier {domain.tier}" if domain.path else "", share]
+    about = [counted(len(domain.cells), "node"), f"tier {domain.tier}" if domain.path else "", share]
     head.append(tag("span", " · ".join(part for part in about if part), class_="muted"))
     return tag(
         "section",

@@ -6,7 +6,8 @@ from pathlib import PurePath
 
 import volcano_py
 
-_OWN = str(PurePath(volcano_py.__file__).parent)
+_OWN = (str(PurePath(volcano_py.__file__).parent), "volcano_py/")
+"""Where the package's files are; compiled modules have the path from which they were compiled."""
 
 
 def line_of(error: BaseException) -> str:

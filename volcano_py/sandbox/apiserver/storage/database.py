@@ -114,7 +114,18 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            raise DataError(self.damaged(str(error))) from None
+            raise DataError(self._cannot_write(error) or self.damaged(str(error))) from None
+
+    def _cannot_write(self, error: sqlite3.Error) -> str:
+        """The message if the disk or the permissions are the cause, and the data are intact; else empty."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return f"the disk of {self.folder} is full; free space, or choose another folder with --data"
+        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            free = os.statvfs(self.folder).f_bavail
+            why = "its disk is full; free space" if not free else f"{error}; check the disk and the permissions"
+            return f"{self.path} cannot be written: {why}, or choose another folder with --data"
+        return ""
 
     def damaged(self, what: str) -> str:
         """The message for a damaged file, with the remedy."""
