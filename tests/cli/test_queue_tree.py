@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Vcctl
-from volcano_py.api.kinds import NODE, PODGROUP, QUEUE
+from volcano_py.api.kinds import CONFIGMAP, NODE, PODGROUP, QUEUE
 from volcano_py.cli.bars import bar, measured
+from volcano_py.cli.queue_shares import KEY, NAME, NAMESPACE
 from volcano_py.cli.queue_table import count
 from volcano_py.cli.queue_tree import Branch, amounts, find, grow
 from volcano_py.cli.queue_tree_table import text, tree_table
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import AlreadyExists
 from volcano_py.sandbox.cluster import Sandbox
 
 Manifest = dict[str, Any]
@@ -146,7 +148,8 @@ async def test_the_command(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Mon
         }
         await client.create(PODGROUP, let_in, "default")
         code, out = await vcctl("queue", "tree")
-        header, root, default, lab, empty, signs = out.splitlines()
+        header, root, default, lab, empty, signs, *note = out.splitlines()
+        assert note[1].startswith("No action of the configuration reclaims"), "as in the built-in configuration"
         assert code == 0 and empty == "" and signs.endswith("deserved (~ by weight, when all queues have demand)")
         assert header.split()[:4] == ["Queue", "State", "Weight", "Resource"]
         assert len({len(line) for line in (header, root, default, lab)}) == 1, "the columns are aligned"
@@ -168,3 +171,24 @@ async def test_the_command(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.Mon
         command = [sys.executable, "-m", "volcano_py.cli.vcctl", "queue", "tree"]
         plain = await asyncio.to_thread(subprocess.run, command, capture_output=True, env=environment, timeout=60)
         assert plain.returncode == 0 and b"`- lab" in plain.stdout and b"[+++++" in plain.stdout
+
+
+@pytest.mark.parametrize(("actions", "noted"), [("enqueue, allocate", True), ("allocate, reclaim", False)])
+async def test_deserved_amounts_without_reclaim_are_reported(
+    actions: str, noted: bool, tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        Sandbox(0, components=(), controllers=None, path=tmp_path / "kubeconfig") as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
+        data = {KEY: f"actions: '{actions}'"}
+        try:
+            await client.create(CONFIGMAP, {"metadata": {"name": NAME}, "data": data}, NAMESPACE)
+        except AlreadyExists:
+            await client.patch(CONFIGMAP, NAME, {"data": data}, NAMESPACE)
+        code, out = await vcctl("queue", "tree")
+        assert code == 0 and "reclaim" not in out, "no queue has deserved amounts"
+        await client.create(QUEUE, {"metadata": {"name": "lab"}, "spec": {"deserved": {"cpu": "12"}}})
+        code, out = await vcctl("queue", "tree")
+        assert code == 0 and ("add reclaim to the actions" in " ".join(out.split())) is noted

@@ -64,6 +64,16 @@ def nothing_is_overfull(played: Played) -> str | None:
     return None
 
 
+def racks_hold(played: Played) -> str | None:
+    """A gang that has to be in one rack is in one."""
+    rack_of = {node.name: node.rack for node in played.last.nodes}
+    for gang in played.last.gangs:
+        racks = {rack_of[pod.node] for pod in gang.running()}
+        if gang.rack_only and len(racks) > 1:
+            return f"gang {gang.name} is spread over {sorted(racks)}"
+    return None
+
+
 def nothing_faults(played: Played) -> str | None:
     return played.faults[0] if played.faults else None
 
@@ -96,7 +106,7 @@ def evictions_are_cheap(played: Played) -> str | None:
 
 GENERAL: list[Callable[[Played], str | None]] = [
     comes_to_rest, no_gang_is_destroyed, gangs_are_whole, nothing_is_overfull, nothing_faults,
-    no_eviction_for_nothing, what_fits_starts,
+    no_eviction_for_nothing, what_fits_starts, racks_hold,
 ]  # fmt: skip
 OF_FAMILY: dict[str, list[Callable[[Played], str | None]]] = {
     "capacity": [entitled_are_served, evictions_are_cheap, *(g for g in GENERAL if g is not what_fits_starts)],

@@ -19,6 +19,7 @@ from volcano_py.cli.follow import Followed, Source
 from volcano_py.cli.job_commands import send
 from volcano_py.cli.listing import show, watch_option
 from volcano_py.cli.output import as_table, output_option, print_object, text_of
+from volcano_py.cli.queue_shares import without_reclaim
 from volcano_py.cli.queue_tree_table import legend, tree_table
 from volcano_py.cli.selection import label_option
 from volcano_py.cli.waiting import State, wait_option
@@ -170,6 +171,9 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
     bar = _BAR if columns is None else max(_BAR // 2, min(_BAR, columns // 8))
     tree_table(trees, resources, total, bar, blocks).show()
     click.echo(f"\n{wrapped(legend(blocks), sys.stdout)}")
+    note = await without_reclaim(client, trees)
+    if note:
+        click.echo(f"\n{wrapped(note, sys.stdout)}")
 
 
 @queue.command()
