@@ -34,7 +34,6 @@ class Reclaim(Action):
 def _serve_entitled(session: Session) -> None:
     """Evict units for gangs that their queues are entitled to, in the order of queues and jobs."""
     gangs = entitled_gangs(session)
-    gangs.try_again()
     queues, starving = starving_by_queue(session)
     while queues:
         waiting = starving[queues.pop().name]

@@ -15,6 +15,7 @@ from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.entitled_attempt import Attempt
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims
 from volcano_py.scheduler.actions.task_queue import task_queue
+from volcano_py.scheduler.actions.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
@@ -40,10 +41,6 @@ class EntitledGangs:
         self._permitted = permitted
         self._tried: set[Shape] = set()
         self._listed = 0
-
-    def try_again(self) -> None:
-        """Forget the gangs that were tried before."""
-        self._tried.clear()
 
     def serve(self, job: SessionJob) -> bool:
         """Evict units for the missing members of a gang, and nominate nodes; returns whether that was possible."""
@@ -84,7 +81,6 @@ def _may_reclaim(session: Session, job: SessionJob) -> bool:
     queue = session.queues[job.queue]
     return (
         queue.state == "Open"
-        and not job.has_policies
         and job.min_available > job.ready_num + job.counts[st.PIPELINED]
         and session.job_valid(job) is None
         and session.job_starving(job)
@@ -104,6 +100,8 @@ def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
     wanted = [t for t in session.pending(job) if not t.best_effort and not t.sched_gated]
     if any(t.pod.spec.preemption_policy == "Never" for t in wanted):
         return []
+    if job.pod_group.spec.sub_group_policy:
+        return _by_sub_job(session, job)
     need = lacking(session, job, None)
     in_order = list(task_queue(session, wanted))[::-1]
     found = [_first(in_order, need)]
@@ -118,6 +116,24 @@ def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
         for id in list(dict.fromkeys(t.spec_class.id for t in in_order))[:MOST_CLASSES]:
             found.append(_first(sorted(in_order, key=lambda t: t.spec_class.id != id), need))
     return [tasks for i, tasks in enumerate(found) if tasks and tasks not in found[:i]]
+
+
+def _by_sub_job(session: Session, job: SessionJob) -> list[list[Task]]:
+    """The members that complete the required sub-jobs, and then the job. None if a sub-job has a topology of its own:
+    gangreclaim serves such jobs."""
+    if not job.sub_jobs:
+        session.divide(job)
+    if any(sub.constraint is not None and sub.constraint.hard for sub in job.sub_jobs.values() if sub.uid != job.uid):
+        return []
+    sheet = worksheet(session, job, lambda t: not t.best_effort and not t.sched_gated)
+    chosen, others = [], []
+    for sub in sheet.order(session, job):
+        tasks = list(reversed(sheet.tasks[sub.uid]))
+        count = max(sub.min_available - sub.ready_num, 0) if sub.uid in sheet.required else 0
+        chosen += tasks[:count]
+        others += tasks[count:]
+    chosen += others[: max(job.min_available - job.ready_num - len(chosen), 0)]
+    return [chosen] if chosen else []
 
 
 def _first(tasks: list[Task], need: Lacking) -> list[Task]:
