@@ -133,7 +133,9 @@ async def test_a_gang_waits_at_permit(tmp_path: Path) -> None:
             conditions = (await client.get(POD, "w2", "default")).get("status", {}).get("conditions") or ()
             return next((c["message"] for c in conditions if c["type"] == "PodScheduled"), "")
 
-        assert "Insufficient cpu" in await until(reason, "the member that fits nowhere has no reason")
+        assert "w2 requests 100 cpu, the node with the most has " in await until(
+            reason, "the member that fits nowhere has no reason"
+        )
         assert await nodes(client, "w1") == [""]
         await client.delete(POD, "w2", "default")
         await client.create(POD, member("w3", "leader"), "default")

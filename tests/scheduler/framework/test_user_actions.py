@@ -159,3 +159,20 @@ def test_an_action_is_initialized_and_uninitialized(fails_in: str, called: list[
     assert len(decision.faults) == bool(fails_in)
     assert all(f.startswith(f"recorded action RuntimeError: {fails_in}") for f in decision.faults)
     assert decision.bound == {"a-0": "n1"}, "the other actions run"
+
+
+def test_a_task_without_a_node_is_not_evicted() -> None:
+    def run(session: Session) -> None:
+        statement = Statement(session)
+        statement.evict(task_of(session, "old"), "test")
+        try:
+            statement.evict(task_of(session, "new"), "test")
+        finally:
+            statement.commit()
+
+    made = cluster(act(run))
+    made.add_job("old", cpu=1, runs_on="n1")
+    made.add_job("new", cpu=1)
+    decision = made.schedule(actions="enqueue, acts")
+    assert decision.evicted == ["old-0"]
+    assert "task default/new-0 is Pending and has no node" in decision.faults[0]

@@ -110,6 +110,7 @@ def test_a_gang_that_cannot_fit_holds_nothing() -> None:
     decided = t.run()
     assert t.scheduler.waiting_pods() == []
     lacking = "9 of 10 members fit at the same time; they request 10 cpu, 9 is free"
+    assert all(lacking in message for message in t.messages().values())
     assert statuses(t, decided) == [{"phase": "Unschedulable", "message": lacking}]
     t.pod("solo", cpu=5, priority=-1)
     assert t.settle() == {"solo": "n1"}, "others get the capacity"
@@ -193,7 +194,10 @@ def test_the_timeout_from_the_creation_is_final() -> None:
     assert all(s["phase"] == "Unschedulable" for s in statuses(t, decided))
     decided = t.tick(1) + t.run()
     [status] = statuses(t, decided)
-    text = "timeout: not scheduled within 20 s of its creation: 0 of 2 members had a node"
+    text = (
+        "timeout: not scheduled within 20 s of its creation: 0 of 2 members had a node; "
+        "1 of 2 members fit at the same time; they request 2 cpu, 1 is free"
+    )
     assert (status["phase"], status["message"]) == ("Failed", text)
     assert [(c["type"], c["reason"]) for c in status["conditions"]] == [("Failed", "ScheduleTimeout")]
     t.node("n2", cpu=8)

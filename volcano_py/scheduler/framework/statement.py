@@ -79,8 +79,12 @@ class Statement:
         return None
 
     def evict(self, task: Task, reason: str) -> None:
-        self._session.start_eviction(task)
+        """Evict a task from its node. Raises ValueError for a task without one, such as a pending task."""
         node = self._session.node_of(task)
+        if node is None and not task.node:
+            state = st.STATUS_NAMES[self._session.statuses[task.slot]]
+            raise ValueError(f"task {task.key} is {state} and has no node; only a task on a node can be evicted")
+        self._session.start_eviction(task)
         self.steps.append(Step("evict", task, -1 if node is None else node, reason))
 
     def _tried_before(self, task: Task) -> LastTry | None:

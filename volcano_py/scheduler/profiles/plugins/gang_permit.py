@@ -116,10 +116,11 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         rest = self._given_up.get(group, -math.inf) + self._pause(group, gang) - self._handle.now
         if rest > 0:
             self._handle.try_again(pod, rest)
-            return None, unresolvable(f'the PodGroup "{group}" was rejected just now')
+            return None, unresolvable(f'the PodGroup "{group}" was rejected just now{self._last_reason(group)}')
         self._given_up.pop(group, None)
         if group not in self._started and (lacking := self._does_not_fit(gang, group)):
             self._given_up[group] = self._handle.now
+            self._why[group] = lacking
             self._write_status(pod, group, UNSCHEDULABLE, lacking)
             return None, unschedulable(f'the PodGroup "{group}" does not fit: {lacking}')
         return None, SUCCESS
@@ -161,7 +162,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
             fit = len(there) + most_that_fit(coming, nodes, self._handle.filters.accepts_node)
             if fit < least:
                 lacking = missing_resource(coming, nodes)
-                return f"{fit} of {least}{kind} members fit at the same time" + (f"; {lacking}" if lacking else "")
+                return f"{fit} of {least}{kind} members fit at the same time; {lacking}"
         return ""
 
     def _last_reason(self, group: str) -> str:

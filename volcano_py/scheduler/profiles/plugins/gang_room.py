@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from volcano_py.scheduler.model.resource_names import CPU
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
@@ -35,15 +36,25 @@ def most_that_fit(members: Sequence[PodInfo], nodes: Iterable[NodeInfo], accepts
 
 
 def missing_resource(members: Sequence[PodInfo], nodes: Sequence[NodeInfo]) -> str:
-    """The resource of which the smallest part of the members' requests is free, as text with both amounts."""
-    found = ("", 1.0, "")
-    for name in dict.fromkeys(name for m in members for name in m.requests):
-        wanted = sum(m.requests.get(name, 0) for m in members)
-        free = sum(max(node.allocatable.get(name, 0) - node.requested.get(name, 0), 0) for node in nodes)
-        if wanted and (free / wanted < found[1] or not found[0]):
-            scale = 1000 if name == "cpu" else 1
-            found = name, free / wanted, f"they request {wanted / scale:g} {name}, {free / scale:g} is free"
-    return found[2]
+    """What the members lack: the resource of which one of them requests more than any node has free, else the one of
+    which the smallest part of their requests is free."""
+    names = dict.fromkeys(name for m in members for name in m.requests)
+    free = {name: [node.allocatable.get(name, 0) - node.requested.get(name, 0) for node in nodes] for name in names}
+    for name in names:
+        largest, most = max(members, key=lambda m: m.requests.get(name, 0)), max(free[name], default=0)
+        if largest.requests.get(name, 0) > most:
+            amounts = _amount(name, largest.requests[name]), _amount(name, max(most, 0))
+            return f"{largest.name} requests {amounts[0]} {name}, the node with the most has {amounts[1]} free"
+    found, least = "", 1.0
+    for name in names:
+        wanted, have = sum(m.requests.get(name, 0) for m in members), sum(max(f, 0) for f in free[name])
+        if wanted and have / wanted < least:
+            found, least = f"they request {_amount(name, wanted)} {name}, {_amount(name, have)} is free", have / wanted
+    return found or "the free capacity is spread over too many nodes"
+
+
+def _amount(name: str, amount: int) -> str:
+    return f"{amount / 1000 if name == CPU else amount:g}"
 
 
 def _fit_on(node: NodeInfo, members: Sequence[PodInfo]) -> int:
