@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
-from volcano_py.scheduler.explain.blocker import failed_create, first_cause
+from volcano_py.scheduler.explain.blocker import failed_create_of, first_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
@@ -110,7 +110,7 @@ def _seen(session: Session, job: SessionJob) -> int:
             None if cause is None else (cause.code, *cause.fields.values()),
             None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
             len(session.callbacks.faults),
-            failed_create(job),
+            failed_create_of(job.pod_group),
             session.uid if job.has_topology else "",  # it depends on how capacity is spread over the network
         )
     )
