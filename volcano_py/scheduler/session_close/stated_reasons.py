@@ -62,7 +62,8 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     if not session.deviations.stated_reasons:
         return False
     kept = session.cluster.keep(StatedReasons).of
-    if job.phase not in _PHASES or not (job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED]):
+    waits = job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED] or failed_create_of(job.pod_group)
+    if job.phase not in _PHASES or not waits:
         kept.pop(job.uid, None)
         _remove(job)
         return False
