@@ -200,7 +200,7 @@ def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
 
 
 def _failed_create(facts: Facts) -> str:
-    """Why the API server rejects pods of a gang that lacks them: a simulated cycle would promise a start."""
+    """Why the API server rejects pods of a gang that lacks them: a simulated cycle would start it."""
     group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)
     if group is None or group.status.running >= max(group.spec.min_member, 1):
         return ""
