@@ -9,7 +9,7 @@ from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import JOB, PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
 from volcano_py.cli.wrapping import counted
-from volcano_py.scheduler.explain.blocker import failed_create_of
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.table import (
     FAILED_CREATE,
     JOB_SUSPENDED,
@@ -204,7 +204,7 @@ def _failed_create(facts: Facts) -> str:
     group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)
     if group is None or group.status.running >= max(group.spec.min_member, 1):
         return ""
-    return failed_create_of(group)
+    return rejection_of(group)
 
 
 def _is_of(pod: core.Pod, group: str) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from volcano_py.api.scheduling import FAILED_CREATE, PodGroup
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.nodes import node_causes
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.fit_errors import insufficient
@@ -91,16 +91,13 @@ def _of_queue(session: Session, job: SessionJob) -> list[Cause]:
         return [table.QUEUE_UNUSABLE.because(queue=job.queue, problem=session.unusable_queues[job.queue])]
     if queue.state != "Open":
         return [table.QUEUE_CLOSED.because(queue=job.queue, state=queue.state or "not opened yet")]
-    problem = failed_create_of(job.pod_group)
+    problem = failed_create(job)
     return [table.FAILED_CREATE.because(problem=problem)] if problem else []
 
 
-def failed_create_of(podgroup: PodGroup) -> str:
-    """Why the API server rejects the pods of a group, by the condition that the controllers write."""
-    for condition in podgroup.status.conditions or ():
-        if condition.type == FAILED_CREATE and condition.status == "True":
-            return condition.message.rstrip(".")
-    return ""
+def failed_create(job: SessionJob) -> str:
+    """Why the API server rejects the job's pods."""
+    return rejection_of(job.pod_group)
 
 
 def _note(session: Session, job: SessionJob) -> str:

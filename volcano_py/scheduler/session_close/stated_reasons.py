@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
-from volcano_py.scheduler.explain.blocker import failed_create_of, first_cause
+from volcano_py.scheduler.explain.blocker import failed_create, first_cause
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
@@ -62,7 +63,7 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     if not session.deviations.stated_reasons:
         return False
     kept = session.cluster.keep(StatedReasons).of
-    waits = job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED] or failed_create_of(job.pod_group)
+    waits = job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED] or rejection_of(job.pod_group)
     if job.phase not in _PHASES or not waits:
         kept.pop(job.uid, None)
         _remove(job)
@@ -111,7 +112,7 @@ def _seen(session: Session, job: SessionJob) -> int:
             None if cause is None else (cause.code, *cause.fields.values()),
             None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
             len(session.callbacks.faults),
-            failed_create_of(job.pod_group),
+            failed_create(job),
             session.uid if job.has_topology else "",  # it depends on how capacity is spread over the network
         )
     )
