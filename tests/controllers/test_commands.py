@@ -30,7 +30,7 @@ def state(world, name):
 
 def checked(record="CloseQueue team", target="team"):
     made = command("CloseQueue", kinds.QUEUE, target)
-    made["metadata"]["annotations"] = {names.QUEUE_ACCESS_CHECKED: record}
+    made["metadata"]["annotations"] = {names.QUEUE_ACCESS_CHECKED: record, names.QUEUE_ACCESS_USER: "jane"}
     return made
 
 
@@ -81,6 +81,9 @@ async def test_checked_and_listed_ones_act(api, arguments, made, end):
         await world.until(lambda: world.events("CommandRefused") if end == "Open" else state(world, "team") == end)
         await world.quiet()
         assert state(world, "team") == end
+        by = ", requested by jane" if arguments == ("--queue-commands=checked",) else ""
+        issued = f"Start to execute command CloseQueue of the Command lab/closequeue-team{by}"
+        assert world.events("CommandIssued") == ([issued] if end == "Closed" else [])
     finally:
         await world.kill()
 

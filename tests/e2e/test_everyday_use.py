@@ -3,6 +3,8 @@ whose PodGroup is missing, Deployments with annotations."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from tests.e2e.cluster import Manifest, cluster, job, phase_of, until
 from volcano_py.api.kinds import DEPLOYMENT, EVENT, JOB, POD, PODGROUP, PRIORITYCLASS, QUEUE
 from volcano_py.cli import job_commands
 from volcano_py.kube.client import Client
+from volcano_py.sandbox.cluster import Sandbox
 
 QUEUE_OF, LEAST = "scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member"
 
@@ -28,8 +31,28 @@ async def groups_of(client: Client, owner: str) -> list[Manifest]:
     ]
 
 
+async def explained(sandbox: Sandbox, name: str) -> str:
+    """The output of `volcano-py explain`."""
+    process = await asyncio.create_subprocess_exec(
+        *(
+            sys.executable,
+            "-m",
+            "volcano_py.cli.vcctl",
+            "explain",
+            "job",
+            name,
+            "--kubeconfig",
+            str(sandbox.kubeconfig),
+        ),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    return " ".join(out.decode().split())
+
+
 async def test_suspending_creating_and_missing(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as (_, client):
+    async with cluster(tmp_path) as (sandbox, client):
         await client.create(JOB, job("napper", 1, "100m", seconds=900), "default")
         for _ in range(5):
             await until(lambda: _is(client, "napper", "Running"), "napper does not run")
@@ -53,6 +76,8 @@ async def test_suspending_creating_and_missing(tmp_path: Path) -> None:
         await until(rejected, "the Job is not FailedCreate")
         events = [one["message"] for one in await client.list(EVENT, "default") if one["reason"] == "FailedCreate"]
         assert any("no PriorityClass with name urgent" in text for text in events)
+        assert "The pods cannot be created: " in (text := await explained(sandbox, "noprio")), text
+        assert "no PriorityClass with name urgent" in text and "suspend" not in text
         await client.create(PRIORITYCLASS, {"metadata": {"name": "urgent"}, "value": 7})
         await until(lambda: _is(client, "noprio", "Running"), "noprio does not run")
 

@@ -39,6 +39,7 @@ async def test_only_who_may_update_the_queue_creates_a_command_for_it(api: Http)
     assert (status, "user 'jane' may not open or close queue team" in answer["message"]) == (400, True)
     await grant(api, rule("commands", group=bus, verb="create"), rule("queues", "team", group=queues, verb="update"))
     status, answer = await api.call("POST", COMMANDS, command("team"), token=JANE)
-    assert (status, answer["metadata"]["annotations"]) == (201, {"volcano.sh/queue-access-checked": "CloseQueue team"})
+    record = {"volcano.sh/queue-access-checked": "CloseQueue team", "volcano.sh/queue-access-user": "jane"}
+    assert (status, answer["metadata"]["annotations"]) == (201, record)
     assert (await api.call("POST", COMMANDS, command("other"), token=JANE))[0] == 400
     assert (await api.call("POST", COMMANDS, command("default")))[0] == 400, "not even an administrator"

@@ -10,6 +10,7 @@ from tests.webhooks.test_server import applied, review, serving
 from volcano_py.api import names
 from volcano_py.kube.errors import Unreachable
 from volcano_py.webhooks.access import AccessQuery, UserInfo, review_body
+from volcano_py.webhooks.commands import RECORD
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate, with_access
 from volcano_py.webhooks.registration import Where, configuration
 
@@ -42,7 +43,8 @@ async def decide(obj, allows=(), operation="CREATE", user=JANE):
 async def test_who_may_update_the_queue_gets_a_record(operation):
     verdict, asked = await decide(command(), {"team"}, operation)
     assert not verdict.problems
-    assert verdict.obj["metadata"]["annotations"] == {names.QUEUE_ACCESS_CHECKED: "CloseQueue team"}
+    record = {names.QUEUE_ACCESS_CHECKED: "CloseQueue team", names.QUEUE_ACCESS_USER: "jane"}
+    assert verdict.obj["metadata"]["annotations"] == record
     assert asked == [AccessQuery(JANE, "update", "scheduling.volcano.sh", "queues", "team")]
 
 
@@ -66,7 +68,7 @@ async def test_no_command_closes_root_or_default(queue, action):
 
 async def test_a_record_on_a_command_for_a_job_is_removed():
     """Otherwise its target could be changed to a queue afterwards, where admission does not look."""
-    forged = command("train", "Job", "batch.volcano.sh/v1alpha1", "AbortJob", **{names.QUEUE_ACCESS_CHECKED: "x"})
+    forged = command("train", "Job", "batch.volcano.sh/v1alpha1", "AbortJob", **dict.fromkeys(RECORD, "x"))
     verdict, asked = await decide(forged)
     assert not verdict.problems and not asked
     assert verdict.obj["metadata"]["annotations"] == {}

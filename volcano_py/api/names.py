@@ -56,6 +56,7 @@ HIERARCHY: Final = "volcano.sh/hierarchy"  # queue ann: root/eng/dev
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"  # queue ann: 1/2/8
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"  # queue ann "true" / "false"
 QUEUE_ACCESS_CHECKED: Final = "volcano.sh/queue-access-checked"  # command ann, from admission: action and queue
+QUEUE_ACCESS_USER: Final = "volcano.sh/queue-access-user"  # command ann, from admission: who was checked
 NODEGROUP_RESOURCE_LIMITS: Final = "volcano.sh/nodegroup-resource-limits"  # queue ann
 
 # Nodes and HyperNodes

@@ -12,7 +12,9 @@ from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import JOB, PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
 from volcano_py.cli.wrapping import counted
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.table import (
+    FAILED_CREATE,
     JOB_SUSPENDED,
     POD_GROUP_MISSING,
     QUARANTINED,
@@ -120,6 +122,8 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         return _pending(subject, early)
     if _lacks(facts):
         return _reported(facts, subject)
+    if problem := _failed_create(facts):
+        return _pending(subject, FAILED_CREATE.because(problem=problem))
     cluster, refused = cluster_of(facts.snapshot)
     uid = facts.group
     task = cluster.tasks.get(facts.key) if facts.kind == "pod" else None
@@ -201,6 +205,14 @@ def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
     if name != scheduler:
         return WRONG_SCHEDULER.because(scheduler=name, responsible=scheduler, pods=pods)
     return None
+
+
+def _failed_create(facts: Facts) -> str:
+    """Why the API server rejects pods of a gang that lacks them: a simulated cycle would start it."""
+    group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)
+    if group is None or group.status.running >= max(group.spec.min_member, 1):
+        return ""
+    return rejection_of(group)
 
 
 def _is_of(pod: core.Pod, group: str) -> bool:

@@ -59,6 +59,10 @@ class QueueCommands(Struct, frozen=True):
             f"--queue-commands=checked, or start them with --queue-command-namespaces={where}"
         )
 
+    def user_of(self, command: Command) -> str:
+        """Whose access was checked; empty if none was."""
+        return (command.metadata.annotations or {}).get(names.QUEUE_ACCESS_USER, "") if self.checked else ""
+
 
 class CommandController:
     name = "command"
@@ -94,8 +98,20 @@ class CommandController:
             if problem:
                 self._refuse(command, problem)
             else:
+                if _is_for_queue(command):
+                    self._announce(command)
                 sink(command)
         self.queue.forget(key)
+
+    def _announce(self, command: Command) -> None:
+        """An Event on the queue: who has requested the action."""
+        assert command.target is not None
+        queue = self._queues.get(command.target.name) if self._queues is not None else None
+        if queue is not None:
+            user = self._permitted.user_of(command)
+            by = f", requested by {user}" if user else ""
+            text = f"Start to execute command {command.action} of the Command {command.key}{by}"
+            self._executor.record(queue, Emit("Normal", "CommandIssued", text))
 
     def _refuse(self, command: Command, problem: str) -> None:
         assert command.target is not None

@@ -44,16 +44,19 @@ def query_of(command: Manifest, user: UserInfo) -> AccessQuery | None:
     return AccessQuery(user, VERB, QUEUE.group, QUEUE.plural, queue)
 
 
-def mutate_command(command: Manifest, granted: bool) -> dict[str, Any]:
+RECORD = (names.QUEUE_ACCESS_CHECKED, names.QUEUE_ACCESS_USER)
+"""The annotations that only admission writes."""
+
+
+def mutate_command(command: Manifest, granted: bool, user: str = "") -> dict[str, Any]:
     """The Command with the record of its access check; a record that the creator wrote is removed."""
     mutated = copy.deepcopy(dict(command))
     metadata = mutated.setdefault("metadata", {})
-    annotations = {
-        key: value for key, value in (metadata.get("annotations") or {}).items() if key != names.QUEUE_ACCESS_CHECKED
-    }
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in RECORD}
     queue = queue_of(command)
     if queue is not None and granted:
         annotations[names.QUEUE_ACCESS_CHECKED] = record_of(queue, str(mutated.get("action") or ""))
+        annotations[names.QUEUE_ACCESS_USER] = user
     if annotations or "annotations" in metadata:
         metadata["annotations"] = annotations
     return mutated

@@ -147,7 +147,7 @@ def _command_access(request: AdmissionRequest) -> AccessQuery | None:
 def _command_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
     command = _object(request)
     problems = commands.validate_command(command, context.granted, request.user.name)
-    return Verdict(problems, commands.mutate_command(command, context.granted))
+    return Verdict(problems, commands.mutate_command(command, context.granted, request.user.name))
 
 
 def _alone(rule: Callable[[Manifest], list[str]]) -> Callable[[AdmissionRequest, AdmissionContext], Verdict]:

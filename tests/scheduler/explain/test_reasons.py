@@ -109,20 +109,27 @@ if __name__ == "__main__":
     print(churning(1000, 200))
 
 
-def test_pods_that_cannot_be_created_come_before_missing_pods() -> None:
+@pytest.mark.parametrize("exist", [1, 0])
+def test_pods_that_cannot_be_created_come_before_missing_pods(exist: int) -> None:
     """The controllers write the condition; whoever reads the reason of the group reads the API server's message."""
     objects = manifests({"nodes": {"n1": {"cpu": 4}}, "jobs": {"g": {"min": 2, "phase": "Inqueue", "pods": 1}}})
+    objects = [one for one in objects if exist or one["kind"] != "Pod"]
     simulation = Simulation(objects)
     conf = load(configuration({**CONF, "actions": "allocate, backfill"}), REGISTRY.actions)
 
     def reason() -> tuple[str, str]:
         simulation.cycle(conf)
-        conditions = simulation.objects["PodGroup", "default/g"]["status"]["conditions"]
-        return next((one["reason"], one["message"]) for one in conditions if one["type"] == "Waiting")
+        conditions = simulation.objects["PodGroup", "default/g"]["status"].get("conditions") or ()
+        return next(((one["reason"], one["message"]) for one in conditions if one["type"] == "Waiting"), ("", ""))
 
-    assert reason()[0] == "PodsMissing"
+    assert reason()[0] == ("PodsMissing" if exist else "")
     message = 'pods "g-0" is forbidden: no PriorityClass with name urgent was found'
     changed = simulation.objects["PodGroup", "default/g"]
-    conditions = [*changed["status"]["conditions"], {"type": "FailedCreate", "status": "True", "message": message}]
+    before = [one for one in changed["status"].get("conditions") or () if one["type"] != "Waiting"]
+    conditions = [*before, {"type": "FailedCreate", "status": "True", "message": message}]
     simulation.put({**changed, "status": {**changed["status"], "conditions": conditions}})
     assert reason() == ("FailedCreate", f"The pods cannot be created: {message}.")
+    changed = simulation.objects["PodGroup", "default/g"]
+    conditions = [one for one in changed["status"]["conditions"] if one["type"] != "FailedCreate"]
+    simulation.put({**changed, "status": {**changed["status"], "conditions": conditions}})
+    assert reason()[0] == ("PodsMissing" if exist else "")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from volcano_py.api.scheduling import FAILED_CREATE
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.claimants import claimants
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.fit_errors import insufficient
@@ -124,11 +124,8 @@ def _of_queue(session: Session, job: SessionJob) -> list[Cause]:
 
 
 def failed_create(job: SessionJob) -> str:
-    """Why the API server rejects the job's pods, by the condition that the controllers write."""
-    for condition in job.pod_group.status.conditions or ():
-        if condition.type == FAILED_CREATE and condition.status == "True":
-            return condition.message.rstrip(".")
-    return ""
+    """Why the API server rejects the job's pods."""
+    return rejection_of(job.pod_group)
 
 
 def _note(session: Session, job: SessionJob) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
+from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.stated import WAITING, origin, seen, stated_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
@@ -63,7 +64,8 @@ def state_reason(session: Session, job: SessionJob) -> bool:
     if not session.deviations.stated_reasons:
         return False
     kept = session.cluster.keep(StatedReasons).of
-    if job.phase not in _PHASES or not (job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED]):
+    waits = job.counts[st.PENDING] or job.is_pending() or job.counts[st.PIPELINED] or rejection_of(job.pod_group)
+    if job.phase not in _PHASES or not waits:
         kept.pop(job.uid, None)
         _remove(job)
         return False
