@@ -199,19 +199,6 @@ def test_suffixes_are_stable_and_differ():
     assert len(stable_suffix("x")) == 12
 
 
-def test_a_missing_priority_class_is_one_warning_for_each_job(caplog):
-    jobs = []
-    for name in ("a", "b"):
-        one = job(task(replicas=1))
-        one.metadata.name, one.metadata.uid = name, f"uid-of-{name}"
-        one.spec.tasks[0].template = {"spec": {"priorityClassName": "urgent", "containers": []}}
-        jobs.append(one)
-    for one in (*jobs, *jobs, *jobs):
-        min_resources(one, {})
-    found = [record.getMessage() for record in caplog.records]
-    assert len(found) == 2 and "PriorityClass 'urgent' not found; its priority counts as 0; create it" in found[0]
-
-
 def test_min_resources_takes_the_gang_in_order_of_priority():
     def sized(name, replicas, minimum, cpu, priority=""):
         spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}

@@ -86,7 +86,7 @@ def test_a_result_has_the_statuses_of_groups_and_queues_after_the_cycle() -> Non
     assert second["phases"] == {"default/g": "Running", "default/homeless": "Pending"}
     reason = "tasks in gang are ready to be scheduled"
     assert first["conditions"] == {
-        "default/g": [{"type": "Scheduled", "status": "True", "reason": reason, "message": ""}]
+        "default/g": [{"type": "Scheduled", "status": "True", "reason": reason, "message": "the minimum is reached: 1"}]
     }
     held = {"cpu": "1", "memory": "0", "pods": "1"}
     assert first["allocated"] == second["allocated"] == {"default": held, "root": held}

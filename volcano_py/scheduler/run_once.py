@@ -22,6 +22,7 @@ from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
+from volcano_py.scheduler.model.spec_class import PodKeys
 from volcano_py.scheduler.model.verification import differences
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
@@ -95,7 +96,7 @@ def run_once(
     timed = timer or (lambda _kind, _name: nullcontext())
     model.dirty = model.jobs_moved = model.others_moved = False
     with timed("session", "open"):
-        model.read_keys(registry.keys_of(configuration))
+        model.read_keys(PodKeys(*registry.keys_of(configuration)))
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:

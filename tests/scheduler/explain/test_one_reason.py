@@ -76,10 +76,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         {
             "nodes": NODE,
             "queues": {**DEFAULT, "q": {"weight": 1}},
-            "jobs": {"a": running("n1", 2, queue="q"), "b": running("n1", 1), "g": one(2)},
+            "jobs": {"a": running("n1", 2, queue="q"), "b": running("n1", 2), "g": one(1)},
         },
         "QueueShare",
-        "Queue default deserves 2 cpu of 4 in the cluster: the job needs 2, the queue holds 1: 1 is missing.",
+        "Queue default deserves 2 cpu of 4 in the cluster: the job needs 1, the queue holds 2: 1 is missing.",
     ),
     (
         "too large for any node comes before a queue that is full",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -22,10 +20,6 @@ from volcano_py.controllers.job.observed import Observed, Unready
 from volcano_py.controllers.job.pods import owner_reference, podgroup_name
 from volcano_py.controllers.job.state import total_minimum
 
-log = logging.getLogger(__name__)
-
-MAX_REPORTED = 10_000
-"""Jobs about which a log line is remembered."""
 BLAME = "PodGroupError"
 
 
@@ -189,7 +183,6 @@ def _topology(topology: NetworkTopology | None) -> NetworkTopology | None:
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     """Quota usage of the gang: minAvailable pods, those with high priority first."""
     tasks = by_priority(job.spec.tasks or [], priorities)
-    _report_missing(job, priorities)
     left = job.spec.min_available
     taken = dict.fromkeys(range(len(tasks)), 0)
     if left >= total_minimum(job.spec):
@@ -212,25 +205,6 @@ def by_priority(tasks: list[Task], priorities: Mapping[str, int]) -> list[Task]:
 def _class_of(task: Task) -> str:
     name: str = _pod_spec(task).get("priorityClassName") or ""
     return name
-
-
-_reported: OrderedDict[str, None] = OrderedDict()
-"""The Jobs about which a missing PriorityClass was logged, by UID."""
-
-
-def _report_missing(job: Job, priorities: Mapping[str, int]) -> None:
-    """Log the PriorityClasses that do not exist, once for each Job and not at each sync."""
-    missing = [
-        (task.name, name) for task in job.spec.tasks or () if (name := _class_of(task)) and name not in priorities
-    ]
-    if not missing or job.metadata.uid in _reported:
-        return
-    _reported[job.metadata.uid] = None
-    if len(_reported) > MAX_REPORTED:
-        _reported.popitem(last=False)
-    for task_name, name in missing:
-        text = "Job %s: task %s: PriorityClass %r not found; its priority counts as 0; create it or change the Job"
-        log.warning(text, job.metadata.key, task_name, name)
 
 
 def _pod_spec(task: Task) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.plugin import Action, Plugin
-from volcano_py.scheduler.model.spec_class import PodKeys
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
 ActionBuilder = Callable[[Mapping[str, Any]], Action]
@@ -69,7 +68,7 @@ class Registry:
         self.plugins = Builders[PluginBuilder](plugins)
         self.actions = Builders[ActionBuilder](actions)
 
-    def keys_of(self, configuration: Configuration) -> PodKeys:
+    def keys_of(self, configuration: Configuration) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The labels and annotations of pods that the configured plugins read in their rules."""
         labels: set[str] = set()
         annotations: set[str] = set()
@@ -78,7 +77,7 @@ class Registry:
                 plugin = self.plugins.get(option.name)
                 labels.update(_listed(getattr(plugin, "reads_labels", ())))
                 annotations.update(_listed(getattr(plugin, "reads_annotations", ())))
-        return PodKeys(tuple(sorted(labels)), tuple(sorted(annotations)))
+        return tuple(sorted(labels)), tuple(sorted(annotations))
 
 
 def _listed(keys: str | Iterable[str]) -> Iterable[str]:
