@@ -203,9 +203,6 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     [
         ("--kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("--kubeconfig {broken}", 1, "broken is not valid YAML: "),
-        ("--kubeconfig {dead} --scheduler-conf={none}", 2, "none cannot be read: No such file or directory; check"),
-        ("--kubeconfig {dead} --scheduler-conf={broken}", 2, "broken: line 2, column 4: not valid YAML"),
-        ("--kubeconfig {dead} --scheduler-conf={shares}", 2, "shares: tiers[0]: proportion and drf with hierarchy"),
         ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is not a directory"),
         ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' must be host:port"),
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),
@@ -215,6 +212,28 @@ def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: 
     result = run("volcano_py.cli.main", "scheduler", *arguments.format(**files, port=taken).split())
     assert message in one_line(result.stdout + result.stderr)
     assert result.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ("{none}", "none cannot be read: No such file or directory; check"),
+        ("{broken}", "broken: line 2, column 4: not valid YAML"),
+        ("{shares}", "shares: tiers[0]: proportion and drf with hierarchy"),
+    ],
+)
+def test_an_invalid_configuration_does_not_end_the_scheduler(files: dict[str, str], conf: str, message: str) -> None:
+    """It reports the problem, and waits for a valid configuration."""
+    command = [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", files["dead"]]
+    with subprocess.Popen(
+        [*command, f"--scheduler-conf={conf.format(**files)}"], stderr=subprocess.PIPE, text=True, cwd=HERE
+    ) as process:
+        assert process.stderr is not None
+        try:
+            found = next((line for line in process.stderr if message in line), "it ended")
+            assert "nothing is scheduled until it is valid" in found and process.poll() is None
+        finally:
+            process.terminate()
 
 
 @pytest.fixture
