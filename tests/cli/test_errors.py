@@ -196,9 +196,6 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     [
         ("--kubeconfig {none}", 1, "none does not exist; name one with --kubeconfig or KUBECONFIG"),
         ("--kubeconfig {broken}", 1, "broken is not valid YAML: "),
-        ("--kubeconfig {dead} --scheduler-conf={none}", 2, "none cannot be read: No such file or directory; check"),
-        ("--kubeconfig {dead} --scheduler-conf={broken}", 2, "broken: line 2, column 4: not valid YAML"),
-        ("--kubeconfig {dead} --scheduler-conf={shares}", 2, "shares: tiers[0]: proportion and drf with hierarchy"),
         ("--kubeconfig {dead} --plugins-dir={none}", 2, "none is not a directory"),
         ("--kubeconfig {dead} --enable-healthz --healthz-address=foo", 1, "address 'foo' must be host:port"),
         ("--kubeconfig {dead} --enable-metrics --listen-address=127.0.0.1:{port}", 1, "choose another address"),
@@ -208,6 +205,28 @@ def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: 
     result = run("volcano_py.cli.main", "scheduler", *arguments.format(**files, port=taken).split())
     assert message in one_line(result.stdout + result.stderr)
     assert result.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ("none", "none cannot be read: No such file or directory; check"),
+        ("broken", "broken: line 2, column 4: not valid YAML"),
+        ("shares", "shares: tiers[0]: proportion and drf with hierarchy"),
+    ],
+)
+def test_a_scheduler_without_a_valid_configuration_reports_it_and_waits(
+    files: dict[str, str], conf: str, message: str
+) -> None:
+    command = [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", files["dead"]]
+    with subprocess.Popen([*command, f"--scheduler-conf={files[conf]}"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        line = next(line for line in lines if " ERROR " in line)
+        assert message in line and "nothing is scheduled until it is valid" in line and process.poll() is None
+        process.terminate()
+        assert not [line for line in lines if " ERROR " in line]
+    assert process.returncode == 0
 
 
 @pytest.fixture

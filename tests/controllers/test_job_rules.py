@@ -202,9 +202,9 @@ def test_suffixes_are_stable_and_differ():
 def test_a_missing_priority_class_is_one_warning_for_each_job(caplog):
     jobs = []
     for name in ("a", "b"):
-        one = job(task(replicas=1))
+        template = {"spec": {"priorityClassName": "urgent", "containers": []}}
+        one = Job(spec=JobSpec(min_available=1, tasks=[Task(name="t", replicas=1, template=template)]))
         one.metadata.name, one.metadata.uid = name, f"uid-of-{name}"
-        one.spec.tasks[0].template = {"spec": {"priorityClassName": "urgent", "containers": []}}
         jobs.append(one)
     for one in (*jobs, *jobs, *jobs):
         min_resources(one, {})
