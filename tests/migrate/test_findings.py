@@ -54,6 +54,7 @@ HYPERNODE = {
         (workload("DaemonSet", "x/vc-agent:1"), "changes", "w is the node agent"),
         ({"Job": [JOB]}, "blocks", "job plugin horovod of lab/train does not exist"),
         ({"HyperNode": [HYPERNODE]}, "blocks", "is not RE2"),
+        ({"Job": [{**JOB, "spec": {"plugins": {"ssh": []}}}]}, "changes", "1 Jobs use the plugin ssh"),
         ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRDs are not installed"),
         (
             {"ValidatingWebhookConfiguration": [{"metadata": {"name": "volcano-admission-service-nodes-validate"}}]},
