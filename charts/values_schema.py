@@ -55,7 +55,8 @@ _CUSTOM: dict[str, Schema] = {
         hypernode_controller_metrics_enable job_network_policies_enable keep_edited_config leader_elect_enable
         map_enable metrics_enable namespace_queue_enable network_policies_enable pod_disruption_budgets_enable
         prometheus_rule_enable scheduler_enable scheduler_metrics_enable scheduler_pprof_enable
-        service_monitor_enable sharding_configmap_enable ssh_secrets_enable topology_spread_enable vap_enable
+        service_monitor_enable sharding_configmap_enable ssh_secrets_enable svc_configmaps_enable topology_spread_enable
+        vap_enable
         """,
     ),
     **_each(
@@ -102,6 +103,8 @@ _CUSTOM: dict[str, Schema] = {
     "enabled_admissions": PATHS,
     "webhooks_namespace_selector_expressions": LIST,
     "scheduler_extra_rules": RULES,
+    "network_policies_webhooks_from": LIST,
+    "network_policies_metrics_from": LIST,
     "common_labels": TEXTS,
     "aggregationRule_labels": TEXTS,
 }

@@ -81,16 +81,44 @@ def test_roles_have_no_wildcards(values: Path) -> None:
 
 
 def test_only_the_ssh_plugin_reaches_secrets_of_other_namespaces() -> None:
-    def broad(values: Path) -> list[str]:
-        return [
-            name
-            for kind, name, rules in roles(values)
-            for rule in rules
-            if "secrets" in rule["resources"] and not (kind == "Role" and rule.get("resourceNames"))
-        ]
+    assert broad("secrets", "custom.ssh_secrets_enable=true") == ["volcano-controllers"]
+    assert broad("secrets") == [], "not by default"
 
-    assert broad(EVERYTHING) == ["volcano-controllers"]
-    assert broad(POLICIES) == []
+
+def test_only_the_svc_plugin_reaches_configmaps_of_other_namespaces() -> None:
+    assert broad("configmaps") == ["volcano-controllers"]
+    assert broad("configmaps", "custom.svc_configmaps_enable=false") == []
+
+
+def broad(resource: str, *settings: str) -> list[str]:
+    """The roles that grant a resource without naming its objects, with the default values and these."""
+    more = tuple(part for setting in settings for part in ("--set", setting))
+    return [
+        role["metadata"]["name"]
+        for role in of_kind(rendered(DEFAULT, *more), "Role", "ClusterRole")
+        for rule in role["rules"]
+        if resource in rule["resources"] and not rule.get("resourceNames")
+        if role["kind"] == "ClusterRole" or rule["verbs"] != ["create"]
+    ]
+
+
+def test_every_pod_has_requests_and_a_limit_of_memory() -> None:
+    for deployment in of_kind(rendered(EVERYTHING), "Deployment"):
+        for container in deployment["spec"]["template"]["spec"]["containers"]:
+            given = container["resources"]
+            assert set(given["requests"]) == {"cpu", "memory"} and "memory" in given["limits"], deployment["metadata"]
+
+
+def test_network_policies_admit_the_webhooks_and_metrics_only() -> None:
+    sources = 'custom.network_policies_webhooks_from=[{"ipBlock": {"cidr": "10.0.0.0/28"}}]'
+    policies = {p["metadata"]["name"]: p["spec"] for p in of_kind(rendered(DEFAULT), "NetworkPolicy")}
+    pods = [{"namespaceSelector": {}}]
+    metrics = {"ports": [{"port": 8080}], "from": pods}
+    assert policies["volcano-scheduler"]["ingress"] == [metrics]
+    assert policies["volcano-controllers"]["ingress"] == [{"ports": [{"port": 8081}], "from": pods}]
+    assert policies["volcano-admission"]["ingress"] == [metrics, {"ports": [{"port": 8443}]}]
+    narrow = named(rendered(DEFAULT, "--set-json", sources), "NetworkPolicy", "volcano-admission")["spec"]["ingress"]
+    assert narrow[1] == {"ports": [{"port": 8443}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
 
 
 def test_a_secret_of_the_discovery_is_readable_by_name() -> None:

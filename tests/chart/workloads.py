@@ -27,6 +27,7 @@ async def exercise(at: Cluster) -> None:
     await _command(at, "Queue", "team", "CloseQueue", "scheduling.volcano.sh/v1beta1")
     await _discovery(at)
     await _shards(at)
+    await _configuration(at)
 
     await _phase(at, "plugins", "Running")
     scale = {"spec": {"minAvailable": 2, "tasks": [{**(await _job(at, "plugins"))["spec"]["tasks"][0], "replicas": 2}]}}
@@ -71,6 +72,21 @@ async def _preempt(at: Cluster) -> None:
     }
     await at.api.ok("POST", JOBS, urgent)
     await _phase(at, "urgent", "Running")
+
+
+async def _configuration(at: Cluster) -> None:
+    """Another text of the scheduler's configuration, which is kept for a restart."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/volcano-scheduler-configmap"
+    data: dict[str, str] = (await at.api.ok("GET", path))["data"]
+    ((key, text),) = data.items()
+    changed = f"{text}\n# changed\n"
+    await at.api.ok("PATCH", path, {"data": {key: changed}}, MERGE)
+
+    async def kept() -> bool:
+        found = await at.api.ok("GET", f"{path}-last-valid")
+        return changed in found["data"].values()
+
+    await _until(kept, "the last valid configuration is not kept")
 
 
 async def _discovery(at: Cluster) -> None:

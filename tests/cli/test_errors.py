@@ -51,7 +51,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "dead": kubeconfig(f"http://127.0.0.1:{closed}"),
         "ca": kubeconfig("https://127.0.0.1:1", {"certificate-authority-data": "bm8="}),
         "certificate": kubeconfig("https://127.0.0.1:1", user={"client-certificate": "no.crt", "client-key": "no.key"}),
-        "no_ca": kubeconfig("https://127.0.0.1:1", {"certificate-authority": "no-ca.crt"}),
         "exec": kubeconfig("https://127.0.0.1:1", user={"exec": EXEC}),
         "shares": "actions: allocate\ntiers:\n- plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]\n",
         "job.yaml": "kind: Job\nspec: [",
@@ -172,12 +171,6 @@ def test_vcctl(files: dict[str, str], arguments: str, code: int, message: str) -
         ("vjobs -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("vjobs --watch -k {dead}", 255, "check that the API server runs, and its address in --kubeconfig or --master"),
         ("vqueues -k {none}", 255, "does not exist; name one with --kubeconfig or KUBECONFIG"),
-        ("vqueues -k {none}", 255, "Failed to run vqueues: kubeconfig"),
-        ("vjobs -k {none}", 255, "Failed to run vjobs: kubeconfig"),
-        ("vjobs -k {dead}", 255, "Failed to run vjobs: GET"),
-        ("vsub -n x -k {none}", 255, "Failed to run vsub: kubeconfig"),
-        ("vcancel -n x -k {none}", 255, "kubeconfig"),
-        ("vjobs -k {no_ca}", 255, "No such file or directory; certificate-authority of"),
         ("vqueues -o xml", 2, "'xml' is not one of 'json', 'yaml', 'wide', 'name'"),
         ("vcancel", 2, "Missing option '-n' / '--name' (see `vcancel --help`)"),
         ("vsuspend --bogus", 2, "No such option '--bogus' (see `vsuspend --help`)"),
@@ -217,23 +210,23 @@ def test_the_scheduler(files: dict[str, str], taken: int, arguments: str, code: 
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
-        ("{none}", "none cannot be read: No such file or directory; check"),
-        ("{broken}", "broken: line 2, column 4: not valid YAML"),
-        ("{shares}", "shares: tiers[0]: proportion and drf with hierarchy"),
+        ("none", "none cannot be read: No such file or directory; check"),
+        ("broken", "broken: line 2, column 4: not valid YAML"),
+        ("shares", "shares: tiers[0]: proportion and drf with hierarchy"),
     ],
 )
-def test_an_invalid_configuration_does_not_end_the_scheduler(files: dict[str, str], conf: str, message: str) -> None:
-    """It reports the problem, and waits for a valid configuration."""
+def test_a_scheduler_without_a_valid_configuration_reports_it_and_waits(
+    files: dict[str, str], conf: str, message: str
+) -> None:
     command = [sys.executable, "-m", "volcano_py.cli.main", "scheduler", "--kubeconfig", files["dead"]]
-    with subprocess.Popen(
-        [*command, f"--scheduler-conf={conf.format(**files)}"], stderr=subprocess.PIPE, text=True, cwd=HERE
-    ) as process:
+    with subprocess.Popen([*command, f"--scheduler-conf={files[conf]}"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        try:
-            found = next((line for line in process.stderr if message in line), "it ended")
-            assert "nothing is scheduled until it is valid" in found and process.poll() is None
-        finally:
-            process.terminate()
+        lines = iter(process.stderr.readline, "")
+        line = next(line for line in lines if " ERROR " in line)
+        assert message in line and "nothing is scheduled until it is valid" in line and process.poll() is None
+        process.terminate()
+        assert not [line for line in lines if " ERROR " in line]
+    assert process.returncode == 0
 
 
 @pytest.fixture

@@ -1,167 +1,113 @@
-"""The output on terminals of 80 and 140 columns: nothing wraps within a word, nothing is lost, help is complete."""
+"""Control characters in texts of the cluster do not reach the terminal."""
 
 from __future__ import annotations
 
 import io
+import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from rich.table import Table
 
-from tests.simulate.test_snapshot import secretive, snapshot_of
-from volcano_py.cli.columns import Table, fitted
-from volcano_py.cli.errors import fail
-from volcano_py.cli.job_table import job_table
-from volcano_py.cli.job_waits import why_pending
-from volcano_py.cli.main import main
-from volcano_py.cli.queue_table import queue_table
-from volcano_py.cli.vcctl import main as vcctl
-from volcano_py.cli.what_if import Changes, compare
-from volcano_py.cli.wrapping import counted, wrapped
-from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.simulate.snapshot import save
+import volcano_py.cli
+from volcano_py.cli import terminal
+from volcano_py.cli.errors import Program, Tool, fail
+
+EVIL = "a\x1b[31mred\x1b[0m\x07bell\rover\x9b31m\x7fz"
+SHOWN = "a\\u001b[31mred\\u001b[0m\\u0007bell\\u000dover\\u009b31m\\u007fz"
 
 
 class Terminal(io.StringIO):
-    encoding = "utf-8"
-
     def isatty(self) -> bool:
         return True
 
 
-@pytest.fixture(params=(80, 140))
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setenv("COLUMNS", str(request.param))
-    return int(request.param)
+def redirected(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Standard output and standard error from now on: a file, or a terminal."""
+    made = kind()
+    monkeypatch.setattr(sys, "stdout", made)
+    monkeypatch.setattr(sys, "stderr", made)
+    return made
 
 
-def terminal(monkeypatch: pytest.MonkeyPatch, name: str) -> Terminal:
-    """A terminal as sys.stdout or sys.stderr. (A fixture runs before pytest sets its own streams.)"""
-    stream = Terminal()
-    monkeypatch.setattr(sys, name, stream)
-    return stream
+KINDS = pytest.mark.parametrize("kind", [io.StringIO, Terminal])
 
 
-def lines_of(stream: io.StringIO) -> list[str]:
-    return click.unstyle(stream.getvalue()).splitlines()
+@KINDS
+def test_every_program_escapes_what_it_prints(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = redirected(kind, monkeypatch)
 
+    @click.command(cls=Tool)
+    def tool() -> None:
+        click.echo(f"message: {EVIL}\n\tnext")
+        print(EVIL)
+        click.echo(EVIL, err=True)
 
-def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from commands(child, f"{path} {name}")
-
-
-def test_the_help_of_all_commands_fits_and_is_complete() -> None:
-    found = [*commands(main, "volcano-py"), *commands(vcctl, "vcctl")]
-    assert len(found) > 75
-    for path, command in found:
-        with click.Context(command, info_name=path, terminal_width=80) as context:
-            text = command.get_help(context)
-        assert max(map(len, text.splitlines())) <= 80, path
-        cut = [line for line in text.splitlines() if line.endswith("...") and isinstance(command, click.Group)]
-        assert not [line for line in cut if "ARGS" not in line], f"{path}: a summary is cut"
-
-
-def test_an_error_wraps_between_words(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    err = terminal(monkeypatch, "stderr")
-    message = "Job nope does not exist in namespace default, or was just deleted; list them with `vcctl job " * 3
     with pytest.raises(SystemExit):
-        fail(message)
-    lines = lines_of(err)
-    assert max(map(len, lines)) <= width and len(lines) > 1
-    assert " ".join(line.strip() for line in lines) == f"error: {message.strip()}"
+        tool.main([])
+    text = out.getvalue()
+    assert not set(text) & {"\x1b", "\x07", "\r", "\x9b", "\x7f"}
+    assert "\n\tnext\n" in text
+    if out.isatty():
+        assert text.count(SHOWN) == 3
 
 
-def test_what_is_no_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert wrapped("word " * 100, io.StringIO()) == "word " * 100
-    assert wrapped("w" * 100 + " end", Terminal(), 2) == "w" * 100 + "\n  end", "a word is never broken"
+@KINDS
+def test_errors_are_escaped_and_keep_their_colour(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = redirected(kind, monkeypatch)
+
+    @click.group(cls=Program)
+    def program() -> None: ...
+
+    @program.command()
+    def broken() -> None:
+        fail(f"Pod {EVIL} is invalid")
+
+    with pytest.raises(SystemExit):
+        program.main(["broken"])
+    text = out.getvalue()
+    if out.isatty():
+        assert text.startswith("\x1b[31merror: \x1b[0m") and SHOWN in text
+    else:
+        assert "\x1b" not in text and "error: Pod a" in text
 
 
-def job(name: str, phase: str = "Running") -> dict[str, object]:
-    return {
-        "metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "status": {"state": {"phase": phase}},
-    }
-
-
-def test_a_list_of_jobs_fits_and_reports_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    out = terminal(monkeypatch, "stdout")
-    err = terminal(monkeypatch, "stderr")
-    job_table([job("train-large-language-model-2026-11"), job("b")], False).show()
-    lines = lines_of(out)
-    assert max(map(len, lines)) <= width
-    assert ("JobType" in lines[0]) == (width == 140)
-    assert ("left out" in err.getvalue()) == (width == 80) and "Running" in lines[1]
-    assert len({line.index("Running") for line in lines[1:]}) == 1, "columns are aligned"
-
-
-def test_nothing_is_left_out_of_wide_tables_and_pipes(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    for wide, stream in ((True, Terminal()), (False, io.StringIO())):
-        monkeypatch.setattr(sys, "stdout", stream)
-        job_table([job("n" * 60)], False, wide).show()
-        assert "JobType" in stream.getvalue() and "RetryCount" in stream.getvalue()
-
-
-def test_a_table_that_cannot_fit_keeps_its_columns(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    out = terminal(monkeypatch, "stdout")
-    fitted(("Name", "Least"), [("n" * 150, "x")], optional=("Least",)).show()
-    assert "Least" in out.getvalue()
-
-
-def test_a_namespace_is_left_out_only_if_there_is_one(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    out = terminal(monkeypatch, "stdout")
-    terminal(monkeypatch, "stderr")
-    row = ["x" * (width - 10), "x"]
-    for others, shown in ((("a", "a"), False), (("a", "b"), True)):
-        out.truncate(0)
-        Table(("Name", "Y", "Namespace"), [[*row, n] for n in others], (4, 2, 12), ("Namespace",)).show()
-        assert ("Namespace" in out.getvalue()) == shown
-
-
-def test_a_long_name_does_not_touch_the_next_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = {"metadata": {"name": "research-computer-vision-amsterdam"}, "spec": {"weight": 2, "parent": "research"}}
+def test_json_stays_the_same_value() -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    queue_table([queue], {}).show()
-    assert lines_of(stream)[1].split() == ["research-computer-vision-amsterdam", "2", "research", *"00000"]
+    terminal.Escaping(stream).write(json.dumps({"m": EVIL + "\u202e"}, ensure_ascii=False))
+    assert json.loads(stream.getvalue()) == {"m": EVIL + "\u202e"}
 
 
-def test_differences_are_complete_at_any_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int) -> None:
-    out = terminal(monkeypatch, "stdout")
-    save(snapshot_of([o for o in secretive() if o["kind"] != "Node"]), tmp_path / "s")
-    compare(tmp_path / "s", Changes(("1xcpu=8,memory=8Gi",)), None, 0, REGISTRY, "table")
-    lines = lines_of(out)
-    assert max(map(len, lines)) <= width and "…" not in out.getvalue()
-    assert lines[0] == "waits for another reason (1)" and any("before:" in line for line in lines)
-    assert lines[-1].startswith("In 3 cycles: started jobs 0 → ")
+def test_the_direction_of_text_cannot_be_changed_on_a_terminal() -> None:
+    stream = Terminal()
+    terminal.Escaping(stream).write("a\u202eb")
+    assert stream.getvalue() == "a\\u202eb"
 
 
-def test_numbers_have_the_right_plural() -> None:
-    texts = [counted(n, noun) for n, noun in ((1, "job"), (2, "job"), (0, "PriorityClass"), (2, "Numatopology"))]
-    assert texts == ["1 job", "2 jobs", "0 PriorityClasses", "2 Numatopologies"]
+def test_tables_of_rich_are_escaped_and_keep_their_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = redirected(Terminal, monkeypatch)
+    table = Table("[bold]name[/bold]")
+    table.add_row(EVIL.replace("\r", ""))
+    with terminal.escaping():
+        terminal.console(force_terminal=True, width=200, color_system="standard").print(table)
+    text = stream.getvalue()
+    assert "a\\u001b[31mred\\u001b[0m" in text and "\x1b[31m" not in text
+    assert "\x1b[1m" in text
 
 
-def condition(type_: str, message: str) -> dict[str, str]:
-    return {"type": type_, "status": "True", "message": message}
+def test_logs_of_containers_are_printed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = redirected(Terminal, monkeypatch)
+    with terminal.escaping():
+        click.echo(terminal.passing(EVIL), nl=False)
+    assert stream.getvalue() == EVIL
 
 
-@pytest.mark.parametrize(
-    ("phase", "conditions", "why"),
-    [
-        ("Running", [condition("Unschedulable", "of an earlier cycle")], ""),
-        ("Inqueue", [condition("Unschedulable", "no node")], "no node"),
-        ("Inqueue", [condition("Unschedulable", "no node"), condition("Waiting", "1 of 1 nodes.")], "1 of 1 nodes"),
-        ("Pending", [condition("Waiting", "The cluster is full.")], "The cluster is full"),
-        ("Pending", [], ""),
-    ],
-)
-def test_why_a_podgroup_waits(phase: str, conditions: list[dict[str, str]], why: str) -> None:
-    assert why_pending([{"status": {"phase": phase, "conditions": conditions}}]) == why
+def test_no_command_writes_past_it() -> None:
+    """Styles and consoles are those of the terminal module."""
+    own = {"terminal.py"}
+    for path in Path(volcano_py.cli.__file__).parent.glob("*.py"):
+        text = path.read_text()
+        if path.name not in own:
+            assert "click.style(" not in text and "Console(" not in text, path.name

@@ -15,7 +15,7 @@ from tests import waiting
 from tests.dashboard.serving import serving
 from volcano_py.api.kinds import PODGROUP, QUEUE
 from volcano_py.cli.main import main
-from volcano_py.dashboard import command
+from volcano_py.dashboard import command, tokens
 from volcano_py.kube.client import Client
 from volcano_py.sandbox import volcano
 from volcano_py.sandbox.cluster import Sandbox
@@ -125,3 +125,34 @@ def test_the_sandbox_gives_the_dashboard_the_metrics_of_its_scheduler(monkeypatc
     made = volcano.component_command(volcano.DASHBOARD, Path("kubeconfig"), arguments)
     assert made[1:4] == ["dashboard", "--kubeconfig", "kubeconfig"]
     assert made[4:] == ["--nice=10", "--port=8090", f"--metrics=http://{address}/metrics"]
+    private = volcano.dashboard_arguments(8090, Path("token"))
+    assert private[volcano.DASHBOARD][-1] == "--token-file=token"
+
+
+def test_no_token_only_where_only_this_machine_can_connect(tmp_path: Path) -> None:
+    for more in (["--host=0.0.0.0"], [f"--token-file={__file__}"]):
+        code, text = run("--port=0", "--no-token", *more)
+        assert code == 2 and "--no-token goes with a loopback address" in text
+
+
+def test_the_token_of_a_loopback_address_is_in_a_file_that_only_the_user_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    other = tmp_path / "elsewhere"
+    (tmp_path / "volcano-py").mkdir()
+    (tmp_path / "volcano-py" / "dashboard-8090.token").symlink_to(other)
+    token = tokens.new()
+    with tokens.written(8090, token) as path:
+        assert path.read_text() == f"{token}\n" and path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700 and not path.is_symlink() and not other.exists()
+    assert not path.exists() and len(token) >= 24 and tokens.new() != token
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tokens.folder() == tmp_path / ".local/share/volcano-py/runtime"
+
+
+def test_a_token_is_required_on_a_loopback_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("127.0.0.1", "localhost", "0.0.0.0"):
+        assert len(command._token(host, None, False)) >= 24
+    assert command._token("127.0.0.1", None, True) == ""

@@ -26,6 +26,7 @@ INFORMERS = {f"informer {entry.plural}" for entry in watched(DEFAULT_GATES)}
 DECIDER = {
     "cache",
     "first lists",
+    "takeover",
     "cycles",
     "configuration",
     "resync",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import volcano_py
@@ -20,11 +22,8 @@ def test_no_component_has_a_format_of_its_own() -> None:
     assert own == []
 
 
-def test_the_format(capfd: object) -> None:
-    import subprocess
-    import sys
-
-    program = "import logging; from volcano_py.kube import logs; logs.configure('x')"
-    program += "; logging.getLogger('a.b').warning('text')"
+def test_the_format() -> None:
+    log = "logging.getLogger('a.b').warning('text')"
+    program = f"import logging; from volcano_py.kube import logs; logs.configure('x'); {log}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING x: text\n", done.stderr)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from volcano_py.api.meta import parse_time
+from volcano_py.cli.terminal import style
 from volcano_py.cli.wrapping import columns_of, wrapped
 
 NAMESPACE = "Namespace"
@@ -54,7 +55,7 @@ class Table(NamedTuple):
         table.print_lines()
         if left_out:
             note = f"Columns left out to fit the terminal: {', '.join(left_out)}. In a pipe or a file none is left out."
-            click.echo(click.style(wrapped(note, sys.stderr), dim=True), err=True)
+            click.echo(style(wrapped(note, sys.stderr), dim=True), err=True)
 
     def print_lines(self) -> None:
         """Print all columns."""
@@ -106,7 +107,7 @@ def line(values: Sequence[object], widths: Sequence[int]) -> str:
 
 def _cell(text: str, width: int) -> str:
     colour = _COLOURS.get(text)
-    shown = click.style(text, fg=colour) if colour and sys.stdout.isatty() else text
+    shown = style(text, fg=colour) if colour and sys.stdout.isatty() else text
     return shown + " " * (width - len(text))
 
 

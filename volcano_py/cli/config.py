@@ -12,6 +12,7 @@ import click
 import yaml
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.terminal import style
 from volcano_py.cli.wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
         click.echo(json.dumps([finding._asdict() for finding in found], indent=2))
     else:
         for finding in found:
-            label = click.style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity])
+            label = style(f"{finding.severity + ':':9}", fg=_COLOURS[finding.severity])
             click.echo(label + wrapped(finding.text, sys.stdout, 9, 9))
         if not found:
             click.echo("no problems found")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from volcano_py.cli import terminal
 from volcano_py.cli.errors import describe_os_error, fail
 
 
@@ -37,7 +38,10 @@ def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
     # a signal from outside also shuts the cluster of the demo down, as Ctrl-C does
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep, dashboard))
+        console = terminal.console()
+        if not console.is_terminal:
+            console = terminal.console(width=120)
+        completed = asyncio.run(play(story(seed), kubeconfig.absolute(), keep, dashboard, console))
     except (DemoError, ApiError, Unreachable) as e:
         fail(str(e))
     except OSError as e:

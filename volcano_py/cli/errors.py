@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from volcano_py.cli.terminal import escaping, style
 from volcano_py.cli.wrapping import wrapped
 
 USAGE = 2
@@ -19,7 +20,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
     """Print `error: message` and exit."""
     prefix = "error: "
     text = wrapped(message, sys.stderr, len(prefix), len(prefix))
-    click.echo(click.style(prefix, fg="red") + text, err=True)
+    click.echo(style(prefix, fg="red") + text, err=True)
     raise SystemExit(code)
 
 
@@ -36,6 +37,12 @@ class _OneLine(click.Command):
     ) -> Any:
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, **extra)
+        with escaping():
+            return self._standalone(args, prog_name, complete_var, extra)
+
+    def _standalone(
+        self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, extra: dict[str, Any]
+    ) -> NoReturn:
         try:
             code = super().main(args, prog_name, complete_var, False, **extra)
         except click.UsageError as error:

@@ -13,6 +13,7 @@ from volcano_py.api import batch, names
 from volcano_py.api.kinds import JOB, POD
 from volcano_py.cli.follow import Source, following
 from volcano_py.cli.job_waits import FINAL
+from volcano_py.cli.terminal import passing, style
 from volcano_py.kube.errors import ApiError, KubeError, NotFound
 
 if TYPE_CHECKING:
@@ -180,9 +181,11 @@ def _in_order(pod: Manifest) -> tuple[str, int]:
 
 
 def _print(prefix: str, number: int, line: str) -> None:
+    # As kubectl, the program's own output is printed as it is.
+    line = passing(line)
     if not prefix:
         click.echo(line)
     elif sys.stdout.isatty():
-        click.echo(f"{click.style(f'[{prefix}]', fg=_COLOURS[number % len(_COLOURS)])} {line}")
+        click.echo(f"{style(f'[{prefix}]', fg=_COLOURS[number % len(_COLOURS)])} {line}")
     else:
         click.echo(f"[{prefix}] {line}")

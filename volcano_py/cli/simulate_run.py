@@ -9,6 +9,7 @@ import click
 import msgspec
 import orjson
 
+from volcano_py.cli import terminal
 from volcano_py.cli.errors import fail
 from volcano_py.cli.reading import lines
 from volcano_py.cli.wrapping import wrapped
@@ -157,10 +158,9 @@ def _text(path: Path | None) -> str:
 
 
 def _table(result: CycleResult, number: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = terminal.console()
     if number:
         console.print(f"[bold]Cycle {number}[/bold]")
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -11,6 +11,7 @@ import click
 import msgspec
 import orjson
 
+from volcano_py.cli import terminal
 from volcano_py.cli.errors import describe_os_error, fail
 from volcano_py.cli.wrapping import wrapped
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError
@@ -130,7 +131,6 @@ def _nodes(text: str) -> tuple[list[TraceNode], int]:
 
 
 def _table(found: dict[str, dict[str, float]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -141,7 +141,7 @@ def _table(found: dict[str, dict[str, float]]) -> None:
         unit = _unit(figure)
         label = f"{figure} ({unit})" if unit == "s" else figure
         table.add_row(label, *(_text(of.get(figure), unit) for of in found.values()))
-    Console().print(table)
+    terminal.console().print(table)
 
 
 def _notes(found: dict[str, dict[str, float]], step: float, compress: float) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from volcano_py.cli import terminal
 from volcano_py.cli.connection import api_options, call
 from volcano_py.cli.errors import fail
 from volcano_py.cli.output import output_option
@@ -95,8 +96,7 @@ def explain(
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    from rich.console import Console
 
     from volcano_py.cli.explain_print import show
 
-    show(found, Console(highlight=False))
+    show(found, terminal.console(highlight=False))

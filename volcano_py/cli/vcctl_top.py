@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from volcano_py.api.kinds import NAMESPACE
+from volcano_py.cli import terminal
 from volcano_py.cli.connection import api_options, call
 from volcano_py.cli.follow import Followed, Source, following
 from volcano_py.kube.errors import ApiError, NotFound
@@ -92,13 +93,12 @@ def _print_plain(
 def _print_once(
     followed: Followed, given: list[Source], sections: Sequence[str], namespace: str, chosen: list[str]
 ) -> None:
-    from rich.console import Console
 
     from volcano_py.cli.bars import has_blocks
     from volcano_py.cli.top_facts import facts
     from volcano_py.cli.top_view import check_resources, view
 
-    console = Console(highlight=False)
+    console = terminal.console(highlight=False)
     found = facts(followed, given, sections, namespace)
     check_resources(found, chosen)
     console.print(view(found, sections, chosen, console.width, None, has_blocks(sys.stdout)))
@@ -113,7 +113,6 @@ async def _draw(
     interval: float,
 ) -> None:
     """Redraw until cancelled."""
-    from rich.console import Console
     from rich.live import Live
 
     from volcano_py.cli.bars import has_blocks
@@ -122,7 +121,7 @@ async def _draw(
 
     # Informers log their retries; the head line shows that the data may be stale.
     logging.getLogger("volcano_py.kube").setLevel(logging.CRITICAL)
-    console, blocks = Console(highlight=False), has_blocks(sys.stdout)
+    console, blocks = terminal.console(highlight=False), has_blocks(sys.stdout)
     connected = time.monotonic()
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:

@@ -13,6 +13,7 @@ import click
 from volcano_py.api.duration import parse_duration
 from volcano_py.cli.bars import bar, has_blocks
 from volcano_py.cli.follow import Followed, Source, following
+from volcano_py.cli.terminal import passing
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _TICK = 0.5
 """Seconds between two redraws of the same state on a terminal."""
 _BAR = 16
+
+_CLEARED = "\r\x1b[K"
+"""Begins the last line of the terminal again."""
 
 
 class NotReached(ValueError):
@@ -113,7 +117,7 @@ class Progress:
         filled = f" {bar(state.done, state.total, _BAR, self._blocks)}" if state.total else ""
         width = shutil.get_terminal_size().columns - len(filled) - len(passed) - 1
         self._last = text[: max(width, 20)]
-        click.echo(f"\r\x1b[K{self._last}{filled}{passed}", err=True, nl=False)
+        click.echo(f"{passing(_CLEARED)}{self._last}{filled}{passed}", err=True, nl=False)
 
     def end(self) -> None:
         """End the line."""

@@ -11,6 +11,7 @@ import msgspec
 import orjson
 
 from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.cli.terminal import style
 from volcano_py.cli.wrapping import counted, wrapped
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
@@ -92,7 +93,7 @@ def _print(before: Run, after: Run, found: list[Difference], cycles: int, output
     for change in CHANGES:
         of = [difference for difference in found if difference.change == change]
         if of:
-            click.echo(click.style(f"{change} ({len(of)})", bold=True))
+            click.echo(style(f"{change} ({len(of)})", bold=True))
         for difference in of:
             _print_one(titles.get(difference.job, difference.job), difference)
     if any(difference.change == "is admitted" for difference in found):

@@ -8,15 +8,16 @@ import importlib.util
 import ipaddress
 import logging
 import os
-import secrets
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from volcano_py.cli.connection import api_options, call
-from volcano_py.cli.errors import fail
+from volcano_py.cli.errors import describe_os_error, fail
+from volcano_py.dashboard import tokens
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -26,7 +27,7 @@ _EXTRA = "the dashboard needs the extra [dashboard]; install it: pip install 'vo
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others require a token.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 selects a free one."
 )
@@ -37,7 +38,10 @@ _EXTRA = "the dashboard needs the extra [dashboard]; install it: pip install 'vo
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Path to a file with the token that viewers need (default: none on a loopback address, else a new one).",
+    help="Path to a file with the token that viewers need (default: a new token, in a file that only you can read).",
+)
+@click.option(
+    "--no-token", is_flag=True, help="Require no token on a loopback address: every user of this machine may then act."
 )
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Host name that browsers may use. Can be repeated.")
 @click.option("--scheduler-name", default="volcano", show_default=True, help="Scheduler name of the pods.")
@@ -54,6 +58,7 @@ def dashboard(
     namespace: str,
     metrics: str,
     token_file: Path | None,
+    no_token: bool,
     allow_host: tuple[str, ...],
     scheduler_name: str,
     lease: str,
@@ -68,7 +73,7 @@ def dashboard(
     if importlib.util.find_spec("nicegui") is None:
         fail(_EXTRA, 2)
     os.nice(nice)
-    token = _token(host, token_file)
+    token = _token(host, token_file, no_token)
     listening = _listen(host, port)
     explain = ["--scheduler-name", scheduler_name, "--lease", lease]
     explain += ["--kubeconfig", kubeconfig] if kubeconfig else []
@@ -99,6 +104,8 @@ def dashboard(
             bound = listening.getsockname()
             name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
             click.echo(f"The dashboard is at http://{name}:{bound[1]}/{f'?token={token}' if token else ''}")
+            if file is not None:
+                click.echo(f"The token is in {file}, which only you can read.")
             click.echo(f"It shows {client.credentials.server} with the rights of your kubeconfig. Ctrl-C stops it.")
 
         # the first page need not wait for the lists
@@ -110,19 +117,36 @@ def dashboard(
             watches.stop()
 
     try:
-        call("serve the dashboard", kubeconfig, master, work)
+        with _kept(listening.getsockname()[1], "" if token_file is not None else token) as file:
+            call("serve the dashboard", kubeconfig, master, work)
     except KeyboardInterrupt:
         raise SystemExit(0) from None
 
 
-def _token(host: str, file: Path | None) -> str:
+@contextlib.contextmanager
+def _kept(port: int, token: str) -> Iterator[Path | None]:
+    """The file of a token that was generated, while the context is active; None without one."""
+    if not token:
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(tokens.written(port, token))
+        except OSError as error:
+            fail(f"the token cannot be written: {describe_os_error(error)}; set XDG_RUNTIME_DIR, or use --token-file")
+        yield file
+
+
+def _token(host: str, file: Path | None, none: bool) -> str:
     """The token that viewers need; empty: none."""
+    if none and (file is not None or not _is_loopback(host)):
+        fail("--no-token goes with a loopback address and without --token-file; leave it out", 2)
     if file is not None:
         text = file.read_text(encoding="utf-8").strip()
         if len(text) < 16:
             fail(f"{file}: a token has at least 16 characters; write a longer one", 2)
         return text
-    return "" if _is_loopback(host) else secrets.token_urlsafe(24)
+    return "" if none else tokens.new()
 
 
 def _is_loopback(host: str) -> bool:

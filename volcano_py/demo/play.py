@@ -93,11 +93,8 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else f"see {log}"
 
 
-async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool) -> bool:
+async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool, console: Console) -> bool:
     """Run the demo; True if it ended as expected. `with_dashboard`: serve the dashboard if it is installed."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
     began = time.monotonic()
     console.print(f"Starting a cluster of {story.nodes} nodes with {story.cpus} cpu each …")
     dashboard = free_port() if with_dashboard and has_dashboard() else 0
@@ -106,15 +103,18 @@ async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool)
         await watcher.start()
         await _open_queues(story, watcher, client)
         took = time.monotonic() - began
+        address = ""
         if dashboard:
-            console.print(f"The dashboard is at http://127.0.0.1:{dashboard}/ in a few seconds.")
+            token = kubeconfig.absolute().with_name(f"{kubeconfig.name}.dashboard-token").read_text().strip()
+            address = f"http://127.0.0.1:{dashboard}/?token={token}"
+            console.print(f"The dashboard is at {address} in a few seconds.", soft_wrap=True, highlight=False)
         console.print(f"The API server, the scheduler and the controllers run after {took:.1f} s. The demo begins.\n")
         watcher.started = time.monotonic()
         try:
             await _story(story, watcher, client, console)
         finally:
             await watcher.stop()
-        console.print(summary(story, watcher, str(kubeconfig) if keep else None, dashboard))
+        console.print(summary(story, watcher, str(kubeconfig) if keep else None, address))
     return all(h.phase == "Completed" for h in watcher.histories.values())
 
 

@@ -92,8 +92,8 @@ def _nodes(watcher: Watcher) -> Table:
     return table
 
 
-def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) -> RenderableType:
-    """The results, their duration, and commands to try next. `dashboard`: its port, 0 for none."""
+def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: str) -> RenderableType:
+    """The results, their duration, and commands to try next. `dashboard`: its address, empty for none."""
     table = _table("JOB", "QUEUE", "PODS", "WAITED", "BOUND IN", "RAN", "NODES", "RESULT")
     for step in story.steps:
         h = watcher.histories[step.name]
@@ -136,7 +136,7 @@ def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: int) ->
     if not has_dashboard():
         lines.append(Text("  make dashboard                   the demo and its cluster in the browser"))
     elif keep and dashboard:
-        lines.append(Text(f"  http://127.0.0.1:{dashboard}/           the dashboard"))
+        lines.append(Text(f"  {dashboard}  the dashboard"))
     return Panel(Group(*lines), title="Summary", title_align="left", padding=(1, 2))
 
 

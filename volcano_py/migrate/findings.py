@@ -165,6 +165,13 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
         shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
         remedy = "register it as an entry point (CONTRIBUTING.md), or remove it from the Jobs"
         yield Finding("blocks", f"job plugin {plugin} of {shown} does not exist", remedy)
+    with_ssh = [job for job in facts.of(JOB) if "ssh" in (job["spec"].get("plugins") or {})]
+    if with_ssh:
+        yield Finding(
+            "changes",
+            f"{len(with_ssh)} Jobs use the plugin ssh, for which the chart grants no access to Secrets by default",
+            "install with --set custom.ssh_secrets_enable=true",
+        )
     flows = [flow for flow in facts.of(JOBFLOW) if any("patch" in row for row in flow["spec"].get("flows") or ())]
     if flows:
         yield Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import resource
+import secrets
 import signal
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import click
 
 from volcano_py.sandbox.foreign_command import nodes
 from volcano_py.sandbox.node_commands import clock, node, summary
+from volcano_py.sandbox.private_files import replacing
 from volcano_py.sandbox.terminal import ask, fail, kubeconfig_option, missing_extra, node_shape_option, none_up
 from volcano_py.sandbox.transfer_commands import dump, load
 
@@ -115,10 +117,12 @@ def up(
         chosen = [name.strip() for name in components.split(",") if name.strip() not in ("", "none")]
         if fsync and data is None:
             raise ValueError("--fsync needs --data; add --data DIR")
-        arguments = {}
+        arguments, token = {}, ""
         if dashboard:
             dashboard_port = dashboard_port or volcano.free_port()
-            arguments = volcano.dashboard_arguments(dashboard_port)
+            token_file = kubeconfig.absolute().with_name(f"{kubeconfig.name}.dashboard-token")
+            token = _write_token(token_file)
+            arguments = volcano.dashboard_arguments(dashboard_port, token_file)
             chosen.append(volcano.DASHBOARD)
         cluster = Sandbox(
             nodes,
@@ -139,9 +143,21 @@ def up(
             controllers=Options(service_accounts=True),
         )
         _allow_many_files()
-        asyncio.run(_run(cluster, kubeconfig, f"http://127.0.0.1:{dashboard_port}/" if dashboard else ""))
+        asyncio.run(_run(cluster, kubeconfig, f"http://127.0.0.1:{dashboard_port}/?token={token}" if dashboard else ""))
     except (SandboxError, ValueError) as error:
         fail(str(error))
+
+
+def _write_token(path: Path) -> str:
+    """Write a new token of the dashboard to a file that only this user can read; returns it. Raises ValueError."""
+    token = secrets.token_urlsafe(24)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(f"{token}\n")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}; choose another --kubeconfig") from None
+    return token
 
 
 def _allow_many_files() -> None:

@@ -147,8 +147,9 @@ def component_command(name: str, kubeconfig: Path, arguments: Mapping[str, Seque
     return [PROGRAM, name, "--kubeconfig", str(kubeconfig), *more]
 
 
-def dashboard_arguments(port: int) -> dict[str, list[str]]:
-    """The arguments of the dashboard on a port, and of the scheduler, which serves its metrics to it.
+def dashboard_arguments(port: int, token_file: Path | None = None) -> dict[str, list[str]]:
+    """The arguments of the dashboard on a port, and of the scheduler, which serves its metrics to it. `token_file`: the
+    token that viewers need; None: the dashboard makes one.
 
     Raises ValueError when the dashboard is not installed.
     """
@@ -156,7 +157,11 @@ def dashboard_arguments(port: int) -> dict[str, list[str]]:
         raise ValueError("the dashboard requires an extra; install it: pip install 'volcano-py[dashboard]'")
     metrics = f"127.0.0.1:{free_port()}"
     return {
-        DASHBOARD: [f"--port={port}", f"--metrics=http://{metrics}/metrics"],
+        DASHBOARD: [
+            f"--port={port}",
+            f"--metrics=http://{metrics}/metrics",
+            *([f"--token-file={token_file}"] if token_file is not None else []),
+        ],
         "scheduler": ["--enable-metrics", f"--listen-address={metrics}"],
     }
 

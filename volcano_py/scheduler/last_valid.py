@@ -21,6 +21,8 @@ from volcano_py.kube.remedies import remedy
 log = logging.getLogger(__name__)
 
 KEY = "volcano-scheduler.conf"
+LONGEST_READ = 5.0
+"""Seconds in which it must be read at a start."""
 HASH, SOURCE = "volcano-py/configuration-hash", "volcano-py/configuration-source"
 """Annotations: the SHA-256 of the document, and where it is from."""
 
@@ -47,7 +49,11 @@ class LastValid:
     async def read(self, client: Client) -> ConfigMap | None:
         """The ConfigMap if its document is the one that was kept for this source; None, with a log line, otherwise."""
         try:
-            found: ConfigMap = await client.get(CONFIGMAP, self.name, self.namespace, type=ConfigMap)
+            async with asyncio.timeout(LONGEST_READ):
+                found: ConfigMap = await client.get(CONFIGMAP, self.name, self.namespace, type=ConfigMap)
+        except TimeoutError:
+            log.warning("%s with the last valid configuration cannot be read within %.0f s", self, LONGEST_READ)
+            return None
         except NotFound:
             log.info("%s does not exist: no valid configuration has been in force yet", self)
             return None

@@ -55,8 +55,9 @@ class Connections:
         while True:
             try:
                 connection, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                log.warning("a connection cannot be accepted: %s", error)
+            except Exception as error:
+                # For example, no file descriptor is left. Without this task nothing could be admitted.
+                log.warning("a connection cannot be accepted: %r", error)
                 await asyncio.sleep(0.1)
                 continue
             if self._open >= self._limits.connections:
@@ -112,7 +113,7 @@ class Connections:
                 ssl=self._tls,
                 ssl_handshake_timeout=self._limits.handshake if self._tls is not None else None,
             )
-        except (OSError, ssl.SSLError, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError) as error:
             connection.close()
             if guard.protocol not in self._guards:
                 self._open -= 1

@@ -118,7 +118,7 @@ spec:
           {{- toYaml .readiness | nindent 10 }}
           periodSeconds: 5
           timeoutSeconds: 5
-        {{- with get $custom (printf "%s_resources" .key) }}
+        {{- with get $custom (printf "%s_resources" .key) | default (include (printf "volcano.resources.%s" .key) $root | fromYaml) }}
         resources:
           {{- toYaml . | nindent 10 }}
         {{- end }}
@@ -168,10 +168,16 @@ spec:
       {{- toYaml $labels | nindent 6 }}
   policyTypes: [Ingress]
   ingress:
+  {{- range $name, $number := .ports }}
+  {{- if ne $name "healthz" }}
   - ports:
-    {{- range $name, $number := .ports }}
     - port: {{ $number }}
+    {{- with get $custom (printf "network_policies_%s_from" $name) }}
+    from:
+      {{- toYaml . | nindent 6 }}
     {{- end }}
+  {{- end }}
+  {{- end }}
 {{- end }}
 {{- end }}
 
@@ -240,4 +246,18 @@ metadata:
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ .name }}}
 subjects:
 - {kind: ServiceAccount, name: {{ .name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
+
+{{/* Requests and limits of a component without values: docs/operations.md has a table of sizes. */}}
+{{- define "volcano.resources.scheduler" -}}
+{requests: {cpu: 500m, memory: 512Mi}, limits: {memory: 4Gi}}
+{{- end }}
+{{- define "volcano.resources.controller" -}}
+{requests: {cpu: 200m, memory: 256Mi}, limits: {memory: 3Gi}}
+{{- end }}
+{{- define "volcano.resources.admission" -}}
+{requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 512Mi}}
+{{- end }}
+{{- define "volcano.resources.hypernode_controller" -}}
+{requests: {cpu: 50m, memory: 128Mi}, limits: {memory: 1Gi}}
 {{- end }}
