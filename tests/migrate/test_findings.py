@@ -58,7 +58,7 @@ HYPERNODE = {
         ({"Job": [JOB]}, "blocks", "job plugin horovod of lab/train does not exist"),
         ({"HyperNode": [HYPERNODE]}, "blocks", "is not RE2"),
         ({"CustomResourceDefinition": CRDS[1:]}, "note", "1 CRD is not installed"),
-        ({"Job": [{**JOB, "spec": {"plugins": {"ssh": []}}}]}, "changes", "1 Jobs use the plugin ssh"),
+        ({"Job": [{**JOB, "spec": {"plugins": {"ssh": []}}}]}, "changes", "1 Job uses the plugin ssh"),
         (
             {"ValidatingWebhookConfiguration": [{"metadata": {"name": "volcano-admission-service-nodes-validate"}}]},
             "blocks",
