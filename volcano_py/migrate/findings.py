@@ -169,7 +169,7 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
     if with_ssh:
         yield Finding(
             "changes",
-            f"{_counted(len(with_ssh), "'Job uses', 'Jobs use'")} the plugin ssh, for which the chart grants no access to "
+            f"{_counted(len(with_ssh), 'Job uses', 'Jobs use')} the plugin ssh, for which the chart grants no access to "
             "Secrets by default",
             "install with --set custom.ssh_secrets_enable=true",
         )
