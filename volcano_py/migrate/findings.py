@@ -169,8 +169,8 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
     if with_ssh:
         yield Finding(
             "changes",
-            f"{_counted(len(with_ssh), 'Job uses', 'Jobs use')} the plugin ssh, for which the chart grants no access to "
-            "Secrets by default",
+            f"{_counted(len(with_ssh), 'Job uses', 'Jobs use')} the plugin ssh, for which the chart grants no access "
+            "to Secrets by default",
             "install with --set custom.ssh_secrets_enable=true",
         )
     flows = [flow for flow in facts.of(JOBFLOW) if any("patch" in row for row in flow["spec"].get("flows") or ())]
