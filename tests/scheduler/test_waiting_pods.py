@@ -49,11 +49,12 @@ def conditions(
     now: float | None = None,
     more: Sequence[dict[str, Any]] = (),
 ) -> list[str]:
-    """The messages of the conditions that one cycle writes about a pod."""
+    """The messages of the conditions that four cycles write about a pod: 3 s, within which watches catch up."""
     simulation = Simulation([NODE, QUEUE, one, *more], registry=REGISTRY, now=now)
     plugins = "tiers: [{plugins: [{name: gang}, {name: predicates}]}]"
-    result = simulation.cycle(load(f'actions: "{actions}"\n{plugins}\ndeviations: {deviations}', REGISTRY.actions))
-    assert not result.bound or "backfill" in actions
+    conf = load(f'actions: "{actions}"\n{plugins}\ndeviations: {deviations}', REGISTRY.actions)
+    results = [simulation.cycle(conf) for _ in range(4)]
+    assert not any(result.bound for result in results) or "backfill" in actions
     found = simulation.objects["Pod", "default/lost"]["status"].get("conditions") or ()
     return [one["message"] for one in found if (one["type"], one["status"]) == ("PodScheduled", "False")]
 
@@ -64,6 +65,22 @@ def test_a_missing_pod_group_is_named() -> None:
         "scheduling.k8s.io/group-name"
     ]
     assert conditions(pod(), deviations="parity") == []
+
+
+def test_a_group_that_arrives_after_its_pod_is_not_reported() -> None:
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "not-there", "namespace": "default"},
+        "spec": {"minMember": 1, "queue": "default"},
+    }
+    simulation = Simulation([NODE, QUEUE, pod()], registry=REGISTRY)
+    conf = load("actions: allocate\ntiers: [{plugins: [{name: gang}]}]", REGISTRY.actions)
+    simulation.cycle(conf)
+    assert "conditions" not in simulation.objects["Pod", "default/lost"]["status"]
+    simulation.put(group)
+    simulation.cycle(conf)
+    assert "does not exist" not in str(simulation.objects["Pod", "default/lost"]["status"])
 
 
 @pytest.mark.parametrize(("age", "reported"), [(1.0, 0), (10.0, 1)])

@@ -15,7 +15,7 @@ from volcano_py.scheduler.session_close.awaited_groups import report_awaited_gro
 from volcano_py.scheduler.session_close.native_groups import report_missing_group
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.scheduler.session_close.queues import close_queues
-from volcano_py.scheduler.session_close.waiting_pods import report_missing_pod_group, report_missing_queue
+from volcano_py.scheduler.session_close.waiting_pods import report_missing_pod_groups, report_missing_queue
 
 Timer = Callable[[str, str], AbstractContextManager[None]]
 """timer("action", "allocate") wraps a part of the cycle, for metrics; the core itself has no clock."""
@@ -44,8 +44,9 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
     for job in session.jobs_without_group:
         if reference(job.uid)[0] == NATIVE:
             report_missing_group(session, job)
-        else:
-            report_missing_pod_group(session, job)
+    if session.deviations.explain_pods:
+        ours = (job for job in session.jobs_without_group if reference(job.uid)[0] != NATIVE)
+        report_missing_pod_groups(session, ours)
     report_awaited_groups(session)
     for name, text in session.cluster.hyper_nodes.problems.items():
         if session.cluster.reported.events.get(("HyperNode", f"/{name}")) != text:

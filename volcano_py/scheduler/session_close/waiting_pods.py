@@ -7,6 +7,7 @@ Event to each new condition.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from volcano_py.api import names
 from volcano_py.api.meta import parse_time
@@ -19,6 +20,8 @@ from volcano_py.scheduler.model.task import Task
 
 UNSCHEDULABLE = "Unschedulable"
 BACKFILL = "backfill"
+SETTLE_SECONDS = 2.0
+"""Seconds for which a PodGroup is missing before this is reported."""
 GRACE_SECONDS = 10.0
 """Seconds for which nothing is reported about pods of a controller: it creates their PodGroup, too."""
 NO_ACTION = (
@@ -27,13 +30,29 @@ NO_ACTION = (
 )
 
 
-def report_missing_pod_group(session: Session, job: Job) -> None:
-    """State in the conditions of pods that their PodGroup does not exist."""
-    message = (
-        f"waiting for PodGroup {reference(job.uid)[1]}, which does not exist: create it, or correct the "
-        f"annotation {names.GROUP_NAME}"
-    )
-    _report(session, [task for task in job.tasks.values() if _is_due(session, task)], message)
+@dataclass
+class MissingGroups:
+    """Since when PodGroups are missing: job → seconds since the epoch."""
+
+    since: dict[str, float] = field(default_factory=dict)
+
+
+def report_missing_pod_groups(session: Session, jobs: Iterable[Job]) -> None:
+    """State in the conditions of pods that their PodGroup does not exist. A pod can be known a moment before its
+    PodGroup, as each kind has a watch of its own."""
+    kept = session.cluster.keep(MissingGroups)
+    missing = list(jobs)
+    kept.since = {job.uid: kept.since.get(job.uid, session.now) for job in missing}
+    for job in missing:
+        due = kept.since[job.uid] + SETTLE_SECONDS
+        if session.now < due:
+            session.wake_at(due)
+            continue
+        message = (
+            f"waiting for PodGroup {reference(job.uid)[1]}, which does not exist: create it, or correct the "
+            f"annotation {names.GROUP_NAME}"
+        )
+        _report(session, [task for task in job.tasks.values() if _is_due(session, task)], message)
 
 
 def report_missing_queue(session: Session, job: Job, message: str) -> None:
