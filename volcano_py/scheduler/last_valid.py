@@ -62,6 +62,9 @@ class LastValid:
             log.warning("%s with the last valid configuration cannot be read: %s%s", self, error, what and f"; {what}")
             return None
         annotations = found.metadata.annotations or {}
+        if not found.data:  # as the chart creates it
+            log.info("%s is empty: no valid configuration has been in force yet", self)
+            return None
         if annotations.get(SOURCE) != self._source:
             log.warning("%s is of %s, not of %s, and is not used", self, annotations.get(SOURCE), self._source)
             return None
