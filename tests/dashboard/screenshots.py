@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.dashboard.browser import CHROMIUM, DRIVER, Browser, browser
+from tests.dashboard.serving import Served
 from tests.dashboard.story import story
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +29,11 @@ PAGES = {
 """By the name of the image: the page, and words that it shows when it is complete."""
 
 
-def _look(chromium: Browser, address: str, name: str, file: Path, width: int, height: int, scheme: str) -> None:
+def _look(chromium: Browser, served: Served, name: str, file: Path, width: int, height: int, scheme: str) -> None:
     chromium.prefer(scheme)
     chromium.size(width, height)
     path, words = PAGES[name]
-    chromium.open(address + path)
+    chromium.open(served.at(path or "/"))
     chromium.shows(words, "live")
     if name == "job":
         chromium.click("What would unblock it?")
@@ -59,7 +60,7 @@ async def take(folder: Path, everything: bool) -> None:
         async with story(Path(folder_of_cluster)) as (_, _, served):
             with browser() as chromium:
                 for name, file, width, height, scheme in wanted:
-                    await asyncio.to_thread(_look, chromium, served.address, name, folder / file, width, height, scheme)
+                    await asyncio.to_thread(_look, chromium, served, name, folder / file, width, height, scheme)
                     print(folder / file)
 
 

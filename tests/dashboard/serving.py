@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 import yaml
 
@@ -20,10 +21,15 @@ def require_extra() -> None:
 
 
 class Served(NamedTuple):
-    """A dashboard that runs: the address that it prints, without the last slash, and its process."""
+    """A dashboard that runs: the address that it prints, with its token, and its process."""
 
     address: str
     pid: int
+
+    def at(self, path: str = "/") -> str:
+        """The address of a page, with the token."""
+        base, query = urlsplit(self.address), urlsplit(path).query
+        return urlunsplit(base._replace(path=urlsplit(path).path, query="&".join(filter(None, (query, base.query)))))
 
 
 @asynccontextmanager
@@ -34,7 +40,7 @@ async def serving(kubeconfig: Path, *arguments: str) -> AsyncIterator[Served]:
         line = await line_of(process)
         found = re.search(r"http://\S+", line)
         assert found, line
-        yield Served(found[0].rstrip("/"), process.pid)
+        yield Served(found[0], process.pid)
 
 
 def kubeconfig_of(kubeconfig: Path, token: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +35,17 @@ async def test_queues_reasons_and_the_heat_map_are_shown_live(tmp_path: Path, ch
     async with story(tmp_path) as (_, client, served):
 
         def queues() -> None:
-            chromium.open(served.address)
+            chromium.open(served.at())
             chromium.shows("research", "vision", "deserved by weight", "128Gi guarantee", "400Gi limit", "live")
             assert chromium.count(".queue .bar .held") >= 18
 
         def jobs() -> None:
-            chromium.open(f"{served.address}/jobs")
+            chromium.open(served.at("/jobs"))
             chromium.shows("pretrain-large", "segment", "train-resnet")
             chromium.element("input[type=search]").send_keys("train-res")
             chromium.until(lambda: chromium.count("tbody tr") == 1, "the filter does not hold")
             assert "text=train-res" in chromium.driver.current_url
-            chromium.open(f"{served.address}/jobs?state=waiting")
+            chromium.open(served.at("/jobs?state=waiting"))
             chromium.until(lambda: chromium.count("tbody tr") == 2, "not two jobs wait")
 
         def reasons() -> None:
@@ -60,7 +60,7 @@ async def test_queues_reasons_and_the_heat_map_are_shown_live(tmp_path: Path, ch
             chromium.shows("Each of these would let it start")
 
         def heat() -> None:
-            chromium.open(f"{served.address}/nodes")
+            chromium.open(served.at("/nodes"))
             chromium.shows("hall / rack-0", "node-00", "12 of 12 nodes are ready")
             assert chromium.count(".cell") == 12
             before = chromium.text()
@@ -70,12 +70,12 @@ async def test_queues_reasons_and_the_heat_map_are_shown_live(tmp_path: Path, ch
             chromium.shows("Node node-00", "HyperNodes: hall / rack-0", "Pods")
 
         def cycles() -> None:
-            chromium.open(f"{served.address}/cycles")
+            chromium.open(served.at("/cycles"))
             chromium.shows("cycles", "allocate", "Mean time")
 
         for step in (queues, jobs, reasons, heat, cycles):
             await asyncio.to_thread(step)
-        await asyncio.to_thread(chromium.open, f"{served.address}/jobs")
+        await asyncio.to_thread(chromium.open, served.at("/jobs"))
         await client.create(JOB, job("just-now", "reports", 1, 600, cpu="1"))
         await asyncio.to_thread(chromium.shows, "just-now")
 
@@ -86,9 +86,9 @@ async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> N
     def focused() -> str:
         return str(chromium.run("return document.activeElement.innerText"))
 
-    def steps(address: str) -> None:
+    def steps(at: Callable[[str], str]) -> None:
         chromium.prefer("dark")
-        chromium.open(address)
+        chromium.open(at("/"))
         chromium.shows("default")
         assert chromium.run("return document.body.classList.contains('body--dark')")
         body = chromium.element("body")
@@ -102,12 +102,12 @@ async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> N
         chromium.shows("node-0")
         chromium.click("Auto")
         chromium.until(lambda: not chromium.run("return document.body.classList.contains('body--dark')"), "not light")
-        chromium.open(address)
+        chromium.open(at("/"))
         chromium.shows("Light")
         assert not chromium.run("return document.body.classList.contains('body--dark')"), "the choice is not kept"
         chromium.size(390, 800)
-        for path in ("", "/jobs", "/nodes", "/evictions", "/cycles"):
-            chromium.open(address + path)
+        for path in ("/", "/jobs", "/nodes", "/evictions", "/cycles"):
+            chromium.open(at(path))
             chromium.shows("live")
             assert chromium.run("return document.documentElement.scrollWidth") <= 390, path
 
@@ -115,7 +115,7 @@ async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> N
         Sandbox(3, path=tmp_path / "kubeconfig", controllers=None, hollow=False) as sandbox,
         serving(sandbox.kubeconfig) as served,
     ):
-        await asyncio.to_thread(steps, served.address)
+        await asyncio.to_thread(steps, served.at)
 
 
 def rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest:
@@ -142,9 +142,9 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
         async with serving(kubeconfig_of(Path(sandbox.kubeconfig), "alices")) as of_alice:
 
             def look() -> None:
-                chromium.open(f"{of_alice.address}/nodes")
+                chromium.open(of_alice.at("/nodes"))
                 chromium.shows("2 kinds are not or only partly shown", "You may not list nodes.")
-                chromium.open(f"{of_alice.address}/jobs/default/tokenize")
+                chromium.open(of_alice.at("/jobs/default/tokenize"))
                 chromium.shows("Suspend Job")
 
             await asyncio.to_thread(look)
@@ -160,7 +160,7 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
             await asyncio.to_thread(reject)
 
         def act() -> None:
-            chromium.open(f"{served.address}/jobs/default/tokenize")
+            chromium.open(served.at("/jobs/default/tokenize"))
             chromium.shows("Suspend Job")
             chromium.click("Suspend Job")
             chromium.click("Cancel")
@@ -169,7 +169,7 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
             chromium.click("Suspend Job")
             chromium.click("Yes, suspend")
             chromium.shows("is being suspended", "Aborted", "Resume Job")
-            chromium.open(f"{served.address}/queues/reports")
+            chromium.open(served.at("/queues/reports"))
             chromium.shows("Close Queue")
             chromium.click("Close Queue")
             chromium.click("Yes, close")
@@ -199,7 +199,7 @@ async def test_10000_jobs(tmp_path: Path, chromium: Browser) -> None:
             def paint() -> list[float]:
                 times = []
                 for _ in range(5):
-                    chromium.open(f"{served.address}/jobs")
+                    chromium.open(served.at("/jobs"))
                     chromium.shows("Page 1 of 200, 10,000 jobs")
                     times.append(chromium.first_paint())
                 return times
