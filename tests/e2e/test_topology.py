@@ -62,7 +62,7 @@ async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
 
         async def told() -> bool:
             _, out, _ = await kubectl(sandbox, tmp_path, "get", "events", "-A")
-            return "no HyperNode of tier 1 or below has capacity for cpu 6, memory 192Mi, pods 3" in out
+            return "No HyperNode of tier 1 or below holds the gang" in out
 
         await until(told, "the job that fits no rack does not say why it waits")
         assert not any(p["spec"].get("nodeName") for p in await pods_of(client, "large"))
