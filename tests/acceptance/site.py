@@ -21,7 +21,7 @@ import yaml
 from tests import waiting
 from volcano_py.api.kinds import BY_KIND, CONFIGMAP, EVENT, JOB, NAMESPACE, NODE, POD, PODGROUP, QUEUE, ResourceType
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import KubeError, NotFound
+from volcano_py.kube.errors import Forbidden, KubeError, NotFound
 from volcano_py.kube.watch import watch_events
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.foreign.attachment import LABEL
@@ -207,14 +207,27 @@ class Site:
         else:
             await self._put_in_force(body | {"data": {key: original}})
 
+    async def _last_valid(self) -> str:
+        """The document that the scheduler keeps as the last valid one."""
+        namespace, name, key = CONFIGURATION
+        try:
+            found = await self.client.get(CONFIGMAP, f"{name}-last-valid", namespace)
+        except (NotFound, Forbidden):
+            return ""  # another scheduler, or no right to read it
+        return str((found.get("data") or {}).get(key, ""))
+
     async def _put_in_force(self, body: Manifest) -> None:
         """Patch the ConfigMap, and wait until the scheduler has read it."""
         namespace, name, _ = CONFIGURATION
         before = await self._in_force()
         await self.client.patch(CONFIGMAP, name, body, namespace)
 
+        text = body["data"][CONFIGURATION[2]]
+
         async def taken() -> bool:
-            return await self._in_force() > before
+            # Of many changes in a row not each one gets an Event; the scheduler keeps each valid document.
+            kept = await self._last_valid()
+            return kept == text if kept else await self._in_force() > before
 
         await self.until(taken, "the scheduler has not taken the configuration")
 
