@@ -8,6 +8,7 @@ surplus.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from volcano_py.scheduler.actions.arrangement import Lacking, lacking
@@ -29,8 +30,9 @@ MOST_UNITS_OF_CYCLE = 200_000
 """Units that are listed in one cycle; beyond it, only pods above the minimum of their jobs are victims."""
 MOST_CLASSES = 4
 """Of so many classes of members, those of one class are tried first."""
-Shape = tuple[str, tuple[tuple[int, int], ...], bool]
-"""The queue of a gang, how many tasks of each class it lacks, and whether it has a topology."""
+Shape = tuple[str, tuple[tuple[int, str, int], ...], int, tuple[tuple[str, int], ...], str]
+"""The queue of a gang, how many of its pending tasks are of each class and role, what it lacks of its minimum, in all
+and by role, and its name if it has a topology or sub-groups."""
 
 
 class EntitledGangs:
@@ -47,7 +49,7 @@ class EntitledGangs:
         session = self._session
         if job.is_pending() or not _may_reclaim(session, job) or backs_off(session, job):
             return False
-        shape = _shape(job, session.pending(job))
+        shape = _shape(session, job)
         if shape in self._tried:
             return False
         choices = _choices(session, job)
@@ -87,11 +89,12 @@ def _may_reclaim(session: Session, job: SessionJob) -> bool:
     )
 
 
-def _shape(job: SessionJob, tasks: list[Task]) -> Shape:
-    counts: dict[int, int] = {}
-    for task in tasks:
-        counts[task.spec_class.id] = counts.get(task.spec_class.id, 0) + 1
-    return job.queue, tuple(sorted(counts.items())), job.has_topology
+def _shape(session: Session, job: SessionJob) -> Shape:
+    counts = Counter((task.spec_class.id, task.role) for task in session.pending(job))
+    classes = tuple(sorted((id, role, count) for (id, role), count in counts.items()))
+    need = lacking(session, job, None)
+    alone = job.uid if job.has_topology or job.pod_group.spec.sub_group_policy else ""
+    return job.queue, classes, need.members, tuple(sorted(need.roles.items())), alone
 
 
 def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
