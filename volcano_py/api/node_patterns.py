@@ -23,7 +23,7 @@ MAX_COST = 100_000
 MAX_PATTERNS = 1_000
 """Maximum number of different patterns of one object."""
 FEW = 64
-"""A pattern whose literal prefix leaves at most so many names is matched alone."""
+"""A pattern is matched alone if its literal prefix leaves at most this number of names."""
 GROUP = 10_000
 """Maximum instructions of patterns that are matched together, if they are more than one."""
 _LAST = "\U0010ffff"

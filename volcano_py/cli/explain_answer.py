@@ -158,7 +158,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         searched=unblock,
     )
     if unblock and is_over(trials):
-        result.notes.append("so many jobs wait that only some changes were tried; others may help as well")
+        result.notes.append("many jobs wait, so only some changes were tried; others may help as well")
     return result
 
 

@@ -132,7 +132,7 @@ class _Guard(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def wait(self, seconds: float | None) -> None:
-        """Close the connection after so many seconds; None: a request is in progress."""
+        """Close the connection after this number of seconds; None: a request is in progress."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.close)

@@ -29,7 +29,7 @@ MOST_DOMAINS = 8
 MOST_UNITS_OF_CYCLE = 200_000
 """Units that are listed in one cycle; beyond it, only pods above the minimum of their jobs are victims."""
 MOST_CLASSES = 4
-"""Of so many classes of members, those of one class are tried first."""
+"""Up to this number of classes of members, a choice that begins with each class is tried."""
 Shape = tuple[str, tuple[tuple[int, str, int], ...], int, tuple[tuple[str, int], ...], str]
 """The queue of a gang, how many of its pending tasks are of each class and role, what it lacks of its minimum, in all
 and by role, and its name if it has a topology or sub-groups."""
