@@ -19,6 +19,7 @@ from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins import proportion
 from volcano_py.scheduler.plugins.capacity import plugin as capacity
 from volcano_py.scheduler.plugins.capacity import queue_tree
+from volcano_py.scheduler.plugins.queue_shares import lending
 
 MOST = 1_000
 """Clusters within which a mutation is found."""
@@ -70,9 +71,9 @@ def every_pod_is_above_the_minimum(patch: Patch) -> None:
 
 MUTATIONS: dict[str, tuple[str, Callable[[Patch], None]]] = {
     "a queue is entitled to everything": (
-        "capacity", lambda p: p.setattr(capacity, "_stays_within", lambda *_: True)),
+        "capacity", lambda p: p.setattr(capacity, "stays_within", lambda *_: True)),
     "every queue holds more than it deserves": (
-        "capacity in a tree", lambda p: p.setattr(capacity, "_is_above", lambda *_: True)),
+        "capacity in a tree", lambda p: p.setattr(lending, "is_above", lambda *_: True)),
     "all requested resources are short": ("capacity", all_resources_are_short),
     "a guarantee holds nothing": ("capacity", without_guarantees),
     "resources that no queue deserves are reclaimed": (

@@ -111,7 +111,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("exist", [1, 0])
 def test_pods_that_cannot_be_created_come_before_missing_pods(exist: int) -> None:
-    """The controllers write the condition; whoever reads the reason of the group reads the API server's message."""
+    """The controllers write the condition; the reason of the group contains the message of the API server."""
     objects = manifests({"nodes": {"n1": {"cpu": 4}}, "jobs": {"g": {"min": 2, "phase": "Inqueue", "pods": 1}}})
     objects = [one for one in objects if exist or one["kind"] != "Pod"]
     simulation = Simulation(objects)

@@ -20,11 +20,12 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
-from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
+from volcano_py.scheduler.plugins.queue_shares.lending import keeps_guarantee, lends_any, price, stays_within
 from volcano_py.scheduler.plugins.queue_shares.within import exceeded, within
 
 _ROUNDING = 1e-9
@@ -318,21 +319,12 @@ class Proportion(Plugin):
 def _price(q: Attributes, lender: Attributes, loan: Loan, total: Resource) -> float | None:
     """See `QueueLimits.add_lends`. A queue is entitled to a gang within its share, or if its share is not larger
     afterwards than the share of the lender."""
-    if not any(loan.unit[d] > 0 and lender.allocated[d] > lender.deserved[d] + EPS for d in loan.short):
+    if not lends_any(lender, loan.unit, loan.short) or not keeps_guarantee(lender, loan.unit):
         return None
-    for d in lender.guarantee.names():
-        if loan.unit[d] > 0 and lender.allocated[d] - loan.unit[d] < lender.guarantee[d] - EPS:
-            return None
-    requested = loan.requested
-    within = all(q.allocated[d] + requested[d] <= q.deserved[d] + EPS for d in requested.names() if d != PODS)
-    if not within and q.share_with(requested, +1) > lender.share_with(loan.unit, -1) + _ROUNDING:
+    larger = q.share_with(loan.requested, +1) > lender.share_with(loan.unit, -1) + _ROUNDING
+    if larger and not stays_within(q, loan.requested):
         return None
-    return sum(
-        max(lender.deserved[d] - lender.allocated[d] + loan.unit[d], 0.0) / total[d]
-        - max(lender.deserved[d] - lender.allocated[d], 0.0) / total[d]
-        for d in loan.unit.names()
-        if d != PODS and total[d] > 0
-    )
+    return price(lender, loan.unit, total)
 
 
 def _may_round_up(q: Attributes, task: Task, attributes: Collection[Attributes]) -> bool:

@@ -17,7 +17,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.victim_order import victims_queue
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import EPS, ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource import ZERO, Resource, intersection
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
@@ -26,6 +26,13 @@ from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
+from volcano_py.scheduler.plugins.queue_shares.lending import (
+    is_above,
+    keeps_guarantee,
+    lends_any,
+    price,
+    stays_within,
+)
 from volcano_py.scheduler.plugins.queue_shares.within import within
 
 
@@ -327,29 +334,21 @@ class Capacity(Plugin):
             return None
         a, b = self.tree.below_common(mine, lender)
         named = self._named(a)
-        if not _stays_within(a, loan.requested, named):
+        if not stays_within(a, loan.requested, named):
             return None
         short = loan.short & named
-        if not any(loan.unit[d] > 0 and _is_above(b, d) for d in short):
+        if not lends_any(b, loan.unit, short):
             return None
         below_common = lender.branch[lender.branch.index(b) :]
-        for q in below_common:
-            for d in q.guarantee.names():
-                if loan.unit[d] > 0 and q.allocated[d] - loan.unit[d] < q.guarantee[d] - EPS:
-                    return None
+        if not all(keeps_guarantee(q, loan.unit) for q in below_common):
+            return None
         for q in below_common[1:]:
             # Within the subtree of the lender, queues above their own share lend first.
-            if not any(_is_above(q, d) for d in short) and any(
-                _is_above(other, d) for other in q.path[-1].children for d in short
+            if not any(is_above(q, d) for d in short) and any(
+                is_above(other, d) for other in q.path[-1].children for d in short
             ):
                 return None
-        total = self.session.total
-        return sum(
-            max(b.deserved[d] - b.allocated[d] + amount, 0.0) / total[d]
-            - max(b.deserved[d] - b.allocated[d], 0.0) / total[d]
-            for d in loan.unit.names()
-            if d != PODS and total[d] > 0 and (amount := loan.unit[d]) > 0
-        )
+        return price(b, loan.unit, self.session.total)
 
     def _named(self, node: QueueNode) -> frozenset[str]:
         """The resources of which a queue on the level of this one deserves some."""
@@ -385,20 +384,6 @@ class Capacity(Plugin):
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
             session.gauges.append(("queue_overused", label, float(q.share > 1)))
-
-
-def _stays_within(q: QueueNode, requested: Resource, named: frozenset[str]) -> bool:
-    """Whether a queue with an amount holds no more than it deserves, in the resources of which its level deserves
-    some."""
-    return all(
-        q.allocated[d] + requested[d] <= q.deserved[d] + EPS
-        for d in requested.names()
-        if d in named and requested[d] > 0
-    )
-
-
-def _is_above(q: QueueNode, resource: str) -> bool:
-    return q.allocated[resource] > q.deserved[resource] + EPS
 
 
 def _rest_of(q: QueueNode, left: dict[str, Resource]) -> Resource:
