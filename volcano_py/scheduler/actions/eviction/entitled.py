@@ -14,6 +14,7 @@ from collections.abc import Callable
 from volcano_py.scheduler.actions.arrangement import Lacking, lacking
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.entitled_attempt import Attempt
+from volcano_py.scheduler.actions.eviction.gangs import wanted_by_gang
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims
 from volcano_py.scheduler.actions.task_queue import task_queue
 from volcano_py.scheduler.actions.worksheet import worksheet
@@ -100,7 +101,7 @@ def _shape(session: Session, job: SessionJob) -> Shape:
 def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
     """The members to place, first one first: by their order, and if they differ, the smallest ones, and those of each
     class first."""
-    wanted = [t for t in session.pending(job) if not t.best_effort and not t.sched_gated]
+    wanted = [t for t in session.pending(job) if wanted_by_gang(t)]
     if any(t.pod.spec.preemption_policy == "Never" for t in wanted):
         return []
     if job.pod_group.spec.sub_group_policy:
@@ -128,7 +129,7 @@ def _by_sub_job(session: Session, job: SessionJob) -> list[list[Task]]:
         session.divide(job)
     if any(sub.constraint is not None and sub.constraint.hard for sub in job.sub_jobs.values() if sub.uid != job.uid):
         return []
-    sheet = worksheet(session, job, lambda t: not t.best_effort and not t.sched_gated)
+    sheet = worksheet(session, job, wanted_by_gang)
     chosen, others = [], []
     for sub in sheet.order(session, job):
         tasks = list(reversed(sheet.tasks[sub.uid]))

@@ -42,8 +42,6 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.task import Task, flag
 
-Wanted = Callable[[Task], bool]
-
 
 class GangEvictionArguments(ActionArguments):
     max_domains: int = field(default=8, name="maxDomains")
@@ -89,13 +87,12 @@ def evict_for_gang(
     settings: GangEvictionArguments,
     queue: Queue,
     job: SessionJob,
-    wanted: Wanted = wanted_by_gang,
 ) -> bool:
-    """Find a domain and bundles whose eviction makes the `wanted` tasks of a job fit; evict them, and nominate the
+    """Find a domain and bundles whose eviction makes the pending tasks of a job fit; evict them, and nominate the
     nodes. Returns whether that was possible."""
     if not job.sub_jobs:
         session.divide(job)
-    pending = _pending(session, job, wanted)
+    pending = _pending(session, job)
     if not pending or (policy.reclaims and not session.preemptive(queue, pending)):
         return False
     need = requests(pending)
@@ -107,14 +104,14 @@ def evict_for_gang(
             if not need.less_equal(free, ZERO):
                 continue
             chosen = bundles[:count]
-            found = _plan(session, policy.name, queue, job, domain, flattened(chosen), wanted)
+            found = _plan(session, policy.name, queue, job, domain, flattened(chosen))
             if found is None:
                 continue
             if session.deviations.fewest_victims:
                 found[0].discard()
 
                 def plan(victims: list[Task], domain: str = domain) -> _Plan | None:
-                    return _plan(session, policy.name, queue, job, domain, victims, wanted)
+                    return _plan(session, policy.name, queue, job, domain, victims)
 
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
                 assert found is not None, "a plan that was possible before is still possible"
@@ -171,9 +168,9 @@ def _undone(plan: _Plan | None) -> bool:
     return plan is not None
 
 
-def _pending(session: Session, job: SessionJob, wanted: Wanted) -> list[Task]:
+def _pending(session: Session, job: SessionJob) -> list[Task]:
     """The tasks to place: the next sub-job of a job that is ready, all sub-jobs of a job that is not."""
-    sheet = worksheet(session, job, wanted)
+    sheet = worksheet(session, job, wanted_by_gang)
     order = sheet.order(session, job)
     if session.job_ready(job):
         order = order[:1]
@@ -241,11 +238,11 @@ def victim_job_is_evictable(job: SessionJob) -> bool:
 
 
 def _plan(
-    session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task], wanted: Wanted
+    session: Session, reason: str, queue: Queue, job: SessionJob, domain: str, victims: list[Task]
 ) -> _Plan | None:
     """Evict the victims and pipeline the job in the domain: applied to the session; None and undone if it does not
     fit."""
-    sheet = worksheet(session, job, wanted)
+    sheet = worksheet(session, job, wanted_by_gang)
     if not sheet:
         return None
     was_ready = session.job_ready(job)
