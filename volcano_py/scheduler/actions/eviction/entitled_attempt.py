@@ -145,7 +145,7 @@ class Attempt:
     def _free_for(self, statement: Statement, task: Task) -> bool:
         session = self._session
         rules = session.placement
-        if session.allocatable(self._queue, task):
+        if rules.accepted(task).any() and session.allocatable(self._queue, task):  # in most cases no node accepts it
             node = rules.best(task, without=self._outside)
             if node is not None:
                 return statement.pipeline(task, node, evicted=True) is None
