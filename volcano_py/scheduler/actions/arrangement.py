@@ -1,9 +1,9 @@
 """Arrangements: nodes for the missing members of a gang that do not fit one after the other (deviation
 what-fits-starts). Not in Volcano, whose gang waits then.
 
-The members are placed largest first, each on the nodes where the least capacity remains, and the last decision is
-changed as long as members remain. The search ends after a limited number of steps, per gang and per cycle. The first
-descent without a change of decisions is the order "largest first", so that the limit never prevents that.
+The members are placed largest first, each on the node where the least capacity remains. If that fails, decisions are
+changed, the last one first, for gangs of at most `MOST_MEMBERS` members and for a limited number of steps, per gang and
+per cycle.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ MOST_STEPS = 20_000
 member in the session counts `SESSION_STEPS`."""
 MOST_STEPS_OF_CYCLE = 60_000
 SESSION_STEPS = 25
+STEPS_OF_MEMBER = 10
+"""Steps that count for a member that is placed largest first: all nodes are compared at once."""
 POD_NUMBER = "PodNumber"
 """The filter that counts pods, which the comparison of amounts includes."""
 MOST_MEMBERS = 64
-"""Gangs that lack more members are placed largest first, without a change of decisions."""
+"""Gangs with more pending members are placed largest first, without a change of decisions."""
 Placed = list[tuple[Task, int]]
 
 
@@ -169,11 +171,48 @@ class _Search:
     def run(self) -> Placed | None:
         if self._is_impossible():
             return None
-        found = self._descend(0, self._need.members, dict(self._need.roles))
-        result = list(self._placed) if found else None
-        for task, node in reversed(self._placed):
+        found = self._place_largest_first()
+        if found is None and len(self._tasks) <= MOST_MEMBERS:
+            whole = self._descend(0, self._need.members, dict(self._need.roles))
+            found = self._taken_back() if whole else None
+        return found
+
+    def _taken_back(self) -> Placed:
+        """What is placed; it is undone."""
+        found = list(self._placed)
+        for task, node in reversed(found):
             self._undo(task, node)
-        return result
+        self._placed.clear()
+        return found
+
+    def _place_largest_first(self) -> Placed | None:
+        """The smallest members that are enough, placed largest first without a change of decisions; None: one of them
+        does not fit."""
+        roles, others = dict(self._need.roles), self._need.members - sum(self._need.roles.values())
+        chosen = set()
+        for task in sorted(self._tasks, key=lambda t: self._classes[t.spec_class.id].size):
+            if roles.get(task.role, 0) > 0:
+                roles[task.role] -= 1
+            elif others > 0:
+                others -= 1
+            else:
+                continue
+            chosen.add(task.slot)
+        free = np.array([self._free[node] for node in self._columns]).T
+        for task in (t for t in self._tasks if t.slot in chosen):
+            self.steps += STEPS_OF_MEMBER
+            of = self._classes[task.spec_class.id]
+            needs = np.array(of.needs)[:, None]
+            left = free[of.rows] - needs
+            fits = of.nodes[self._columns] & (left > -EPS).all(axis=0)
+            rest = np.where(fits, (left / self._largest[of.rows][:, None]).sum(axis=0), np.inf)
+            in_order = np.argsort(rest, kind="stable")[: int(fits.sum())] if self._live else [int(rest.argmin())]
+            at = next((i for i in in_order if fits[i] and self._do(task, self._columns[i])), None)
+            if at is None:
+                self._taken_back()
+                return None
+            free[of.rows, at] -= of.needs
+        return self._taken_back()
 
     def _is_impossible(self) -> bool:
         """Whether counts prove that the gang does not fit: by role, by class, or by the sum of a resource."""
@@ -227,8 +266,6 @@ class _Search:
                 left = {**roles, task.role: needed - 1} if needed else roles
                 if self._descend(i + 1, members - 1, left, (task.spec_class.id, node)):
                     return True
-                if len(self._tasks) > MOST_MEMBERS:
-                    return False
                 self._placed.pop()
                 self._undo(task, node)
         following = i + 1
