@@ -17,15 +17,13 @@ from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
-def commit_evictions(session: Session, statement: Statement, job: SessionJob, reason: str) -> bool:
-    """Commit the evictions if they make the job pipelined, else discard them; returns whether the job can start then,
-    or needs no evictions."""
+def commit_evictions(session: Session, statement: Statement, job: SessionJob, reason: str) -> None:
+    """Commit the evictions if they make the job pipelined and it needs them, else discard them."""
     good = will_start(session, job)
     if good:
         undo_needless(session, statement)
-        if is_needless(session, statement):
-            statement.discard()
-            return True
+        good = not is_needless(session, statement)
+    if good:
         evictions = statement.evictions_of(job.uid)
         good = _evict_whole_gangs(session, statement, reason)
         if good and session.deviations.whole_gangs and statement.evictions_of(job.uid) > evictions:
@@ -33,10 +31,9 @@ def commit_evictions(session: Session, statement: Statement, job: SessionJob, re
             tasks = [step.task for step in statement.steps if step.kind == "pipeline"]
             found = without_needless(session, statement, Members(job, tasks, None, reason))
             if found is None:
-                return False
+                return
             statement = found
     statement.commit() if good else statement.discard()
-    return good
 
 
 def is_needless(session: Session, statement: Statement) -> bool:

@@ -5,7 +5,7 @@ A unit is a whole job, or one pod above the minimum of its job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from volcano_py.scheduler.actions.eviction.bundles import Surplus, requests
@@ -30,8 +30,7 @@ class Unit(NamedTuple):
 
 def above_minimum(session: Session, job: SessionJob, task: Task) -> bool:
     """Whether one pod can be evicted alone: the job keeps its minimums, or it is the only pod that holds capacity."""
-    counts = job.counts
-    if counts[st.RUNNING] + counts[st.BOUND] + counts[st.BINDING] + counts[st.ALLOCATED] == 1:
+    if job.allocated_num == 1:
         return True
     if not job.task_min_available and not job.min_sub_jobs and not job.model.evicted_whole:
         return job.ready_num > job.min_available
@@ -41,7 +40,7 @@ def above_minimum(session: Session, job: SessionJob, task: Task) -> bool:
 
 def units_of(session: Session, job: SessionJob, includes: Callable[[Task], bool]) -> list[Unit]:
     """The units of a job at the moment: single pods first. `includes`: which pods may be evicted."""
-    placed = [t for t in job.tasks.values() if session.status(t) in _PLACED]
+    placed = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
     if not placed:
         return []
     found = []
@@ -55,11 +54,3 @@ def units_of(session: Session, job: SessionJob, includes: Callable[[Task], bool]
 def on_nodes(session: Session, unit: Unit) -> set[int]:
     """The nodes on which a unit frees capacity."""
     return {node for task in unit.tasks if (node := session.node_of(task)) is not None}
-
-
-def jobs_of(session: Session, tasks: Iterable[Task]) -> list[SessionJob]:
-    """The jobs of tasks, each once, in the order of their names."""
-    return [session.jobs[uid] for uid in sorted({t.job for t in tasks if t.job in session.jobs})]
-
-
-_PLACED = (st.BOUND, st.BINDING, st.RUNNING, st.ALLOCATED)
