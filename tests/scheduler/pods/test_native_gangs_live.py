@@ -1,7 +1,7 @@
 """Native gangs with pods of profiles, in the scheduler's process."""
 
 from fake_api import NATIVE_GROUPS
-from test_loop_live import put_node
+from live_scheduler import put_node
 from test_pods_live import condition, events, live, put_pod
 
 INFORMER = "volcano_py.kube.informer"

@@ -3,7 +3,7 @@
 import asyncio
 
 from fake_api import status
-from test_loop_live import Live, put_gang, put_node
+from live_scheduler import Live, put_gang, put_node
 
 CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
