@@ -91,17 +91,21 @@ class Attempt:
         return price
 
     def _lending(self) -> list[str]:
-        """The queues that lend anything of the short resources."""
+        """The queues that lend some amount of one of the short resources."""
         session = self._session
-        unit = requests(())
-        for name in self._short:
+        least = []
+        for name in sorted(self._short):
+            unit = requests(())
             unit[name] = 1.0
+            least.append(unit)
         return [
             queue.name
             for queue in session.queues.values()
             if queue.name != self._queue.name
             and queue.reclaimable
-            and session.lends(Loan(self._queue, self._rest, self._short, queue, unit)) is not None
+            and any(
+                session.lends(Loan(self._queue, self._rest, self._short, queue, unit)) is not None for unit in least
+            )
         ]
 
     def _units(self) -> list[Unit]:
