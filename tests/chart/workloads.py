@@ -75,16 +75,24 @@ async def _preempt(at: Cluster) -> None:
 
 
 async def _configuration(at: Cluster) -> None:
-    """Another text of the scheduler's configuration, which is kept for a restart."""
+    """Two other texts of the scheduler's configuration, each kept for a restart; before the second, somebody deletes
+    the ConfigMap for it.
+    """
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/volcano-scheduler-configmap"
     data: dict[str, str] = (await at.api.ok("GET", path))["data"]
     ((key, text),) = data.items()
-    changed = f"{text}\n# changed\n"
-    await at.api.ok("PATCH", path, {"data": {key: changed}}, MERGE)
+    await _kept(at, path, key, f"{text}\n# changed\n")
+    await at.api.ok("DELETE", f"{path}-last-valid")
+    await _kept(at, path, key, f"{text}\n# changed again\n")
+
+
+async def _kept(at: Cluster, path: str, key: str, text: str) -> None:
+    """Write this configuration, and wait until it is kept."""
+    await at.api.ok("PATCH", path, {"data": {key: text}}, MERGE)
 
     async def kept() -> bool:
-        found = await at.api.ok("GET", f"{path}-last-valid")
-        return changed in found["data"].values()
+        status, found = await at.api.call("GET", f"{path}-last-valid")
+        return status == 200 and text in (found.get("data") or {}).values()
 
     await _until(kept, "the last valid configuration is not kept")
 
