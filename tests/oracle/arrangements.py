@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
-from tests.oracle.description import Amounts, Cluster, Gang, Pod
+from tests.oracle.description import CARD, Amounts, Cluster, Gang, Pod
 
 
-def fit(requests: Sequence[Amounts], free: dict[str, Amounts]) -> bool:
-    """Whether all requests fit on the nodes together."""
+def fit(requests: Sequence[Amounts], free: dict[str, Amounts], cards: dict[str, list[int]] | None = None) -> bool:
+    """Whether all requests fit on the nodes together. `cards`: the free memory of each card of a node."""
     order = sorted(requests, key=lambda r: -max(r.values(), default=0))
-    nodes = [dict(amounts) for amounts in free.values()]
-    seen: set[tuple[int, tuple[tuple[tuple[str, int], ...], ...]]] = set()
+    nodes = [(dict(amounts), list((cards or {}).get(name, ()))) for name, amounts in free.items()]
+    seen: set[tuple[int, str]] = set()
 
     def place(i: int) -> bool:
         if i == len(order):
             return True
-        state = (i, tuple(tuple(sorted(n.items())) for n in nodes))
+        state = (i, repr([(sorted(amounts.items()), of) for amounts, of in nodes]))
         if state in seen:
             return False
         seen.add(state)
-        tried: list[Amounts] = []
-        for node in nodes:
-            if node in tried or any(node.get(name, 0) < amount for name, amount in order[i].items()):
+        tried: list[str] = []
+        memory = order[i].get(CARD, 0)
+        for amounts, of in nodes:
+            if repr((amounts, of)) in tried or any(amounts.get(n, 0) < a for n, a in order[i].items()):
                 continue
-            tried.append(dict(node))
+            tried.append(repr((amounts, of)))
             for name, amount in order[i].items():
-                node[name] -= amount
-            if place(i + 1):
+                amounts[name] -= amount
+            if memory == 0 and place(i + 1):
                 return True
+            for card in (n for n, left in enumerate(of) if memory and left >= memory):
+                of[card] -= memory
+                if place(i + 1):
+                    return True
+                of[card] += memory
             for name, amount in order[i].items():
-                node[name] += amount
+                amounts[name] += amount
         return False
 
     return place(0)
@@ -59,10 +66,26 @@ def starts(cluster: Cluster, gang: Gang, free: dict[str, Amounts]) -> bool:
 def starts_with(cluster: Cluster, gang: Gang, chosen: list[Pod], free: dict[str, Amounts], only: str = "") -> bool:
     """Whether these pending pods of a gang fit the free amounts; `only`: as if they requested this resource alone."""
     racks: list[set[str]] = [{n.name for n in cluster.nodes}]
-    if gang.rack_only:
+    if gang.rack_only or gang.sub_groups_in_racks:
         names = {n.rack for n in cluster.nodes} - {""}
         racks = [{n.name for n in cluster.nodes if n.rack == rack} for rack in sorted(names)]
+    if gang.sub_groups_in_racks:
+        return _sub_groups_fit(chosen, free, racks)
+    if gang.rack_only:
         used = {pod.node for pod in gang.running()}
         racks = [rack for rack in racks if used <= rack]
     requests = [{name: a for name, a in pod.request.items() if a and (not only or name == only)} for pod in chosen]
-    return any(fit(requests, {n: amounts for n, amounts in free.items() if n in rack}) for rack in racks)
+    cards = {n.name: [n.capacity[CARD] // n.cards] * n.cards for n in cluster.nodes if n.cards}
+    return any(fit(requests, {n: amounts for n, amounts in free.items() if n in rack}, cards) for rack in racks)
+
+
+def _sub_groups_fit(chosen: list[Pod], free: dict[str, Amounts], racks: list[set[str]]) -> bool:
+    """Whether the sub-groups of pending pods fit, each in one rack."""
+    roles = sorted({pod.role for pod in chosen})
+    for places in product(range(len(racks)), repeat=len(roles)):
+        of = dict(zip(roles, places, strict=True))
+        parts = [[pod.request for pod in chosen if of[pod.role] == i] for i in range(len(racks))]
+        inside = [{n: amounts for n, amounts in free.items() if n in rack} for rack in racks]
+        if all(fit(part, nodes) for part, nodes in zip(parts, inside, strict=True)):
+            return True
+    return False

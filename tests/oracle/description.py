@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-UNITS = {"cpu": "", "memory": "Gi", "example.com/gpu": ""}
+CARD = "volcano.sh/gpu-memory"
+"""Memory of one card; a pod's part is on one card."""
+UNITS = {"cpu": "", "memory": "Gi", "example.com/gpu": "", CARD: ""}
 Amounts = dict[str, int]
 Manifest = dict[str, Any]
 
@@ -15,6 +17,8 @@ class Node:
     name: str
     capacity: Amounts
     rack: str = ""
+    cards: int = 0
+    """Equal cards, which share the node's capacity of `CARD`."""
 
 
 @dataclass
@@ -50,6 +54,8 @@ class Gang:
     """All pods have to be in one rack."""
     role_minimums: dict[str, int] = field(default_factory=dict)
     age: int = 0
+    sub_groups_in_racks: bool | None = None
+    """Pods with the same role are a sub-group, and all of them are required. True: each in one rack."""
 
     def running(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.node]
@@ -130,6 +136,8 @@ def manifests(cluster: Cluster) -> list[Manifest]:
 
 def _node(node: Node) -> Manifest:
     amounts = {"pods": "110", **quantities(node.capacity)}
+    if node.cards:
+        amounts["volcano.sh/gpu-number"] = str(node.cards)
     labels = {"kubernetes.io/hostname": node.name, **({"rack": node.rack} if node.rack else {})}
     ready = [{"type": "Ready", "status": "True"}]
     return {
@@ -184,6 +192,13 @@ def _group(gang: Gang) -> Manifest:
         spec["priorityClassName"] = f"p{gang.priority}"
     if gang.rack_only:
         spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
+    if gang.sub_groups_in_racks is not None:
+        roles = [pod.role for pod in gang.pods]
+        policy = {"name": "part", "subGroupSize": roles.count(roles[0]), "minSubGroups": len(set(roles))}
+        policy["matchLabelKeys"] = ["part"]
+        if gang.sub_groups_in_racks:
+            policy["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
+        spec["subGroupPolicy"] = [policy]
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -195,13 +210,16 @@ def _group(gang: Gang) -> Manifest:
 
 def _pod(gang: Gang, pod: Pod) -> Manifest:
     annotations = {"scheduling.k8s.io/group-name": gang.name}
-    if pod.role:
+    labels = {"part": pod.role} if gang.sub_groups_in_racks is not None else {}
+    if pod.role and not labels:
         annotations["volcano.sh/task-spec"] = pod.role
     if not pod.preemptable:
         annotations["volcano.sh/preemptable"] = "false"
+    amounts = quantities(pod.request)
+    resources = {"requests": amounts, "limits": {name: amounts[name] for name in amounts if name == CARD}}
     spec: Manifest = {
         "schedulerName": "volcano",
-        "containers": [{"name": "c", "image": "i", "resources": {"requests": quantities(pod.request)}}],
+        "containers": [{"name": "c", "image": "i", "resources": resources}],
     }
     if gang.priority:
         spec |= {"priority": gang.priority, "priorityClassName": f"p{gang.priority}"}
@@ -215,6 +233,7 @@ def _pod(gang: Gang, pod: Pod) -> Manifest:
             "namespace": "default",
             "uid": f"{pod.name}-{pod.lost}",
             "annotations": annotations,
+            "labels": labels,
             "creationTimestamp": _time(gang.age),
         },
         "spec": spec,

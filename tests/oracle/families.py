@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.oracle.description import Amounts, Cluster, Gang, Node, Pod, Queue, take
+from tests.oracle.description import CARD, Amounts, Cluster, Gang, Node, Pod, Queue, take
 
 GPU = "example.com/gpu"
 ACTIONS = "enqueue, allocate, reclaim, backfill"
@@ -180,6 +180,46 @@ def preempt(rng: Random) -> Cluster:
     return Cluster(nodes, [Queue("default")], gangs, conf)
 
 
+def sub_groups(rng: Random) -> Cluster:
+    """Gangs of sub-groups, most of which have to be in one rack each."""
+    nodes = [Node(f"n{i}", {"cpu": rng.randint(2, 8)}, rack=f"rack{i % 2}") for i in range(rng.randint(2, 5))]
+    gangs = []
+    for i in range(rng.choice((1, 1, 2))):
+        size, parts = rng.choice((1, 2, 2, 3)), rng.choice((1, 2, 2, 3))
+        same = [{"cpu": rng.randint(1, 4)} for _ in range(parts)]
+        pods = [
+            Pod(
+                f"p{i}-{part}-{j}",
+                dict(same[part]) if rng.random() < 0.6 else {"cpu": rng.randint(1, 4)},
+                role=f"s{part}",
+            )
+            for part in range(parts)
+            for j in range(size)
+        ]
+        in_racks = rng.random() < 0.8
+        gangs.append(Gang(f"p{i}", "default", len(pods), pods, age=30 - i, sub_groups_in_racks=in_racks))
+    conf = CONF.format(
+        actions="enqueue, allocate, backfill", last="  - name: nodeorder\n  - name: network-topology-aware\n"
+    )
+    return Cluster(nodes, [Queue("default")], gangs, conf)
+
+
+def devices(rng: Random) -> Cluster:
+    """Pods with a part of a card's memory. One gang, as the cards that its pods get are not part of its description."""
+    nodes = []
+    for i in range(rng.randint(1, 3)):
+        cards, memory = rng.choice((1, 2, 2, 3)), rng.choice((4, 8))
+        nodes.append(Node(f"n{i}", {"cpu": rng.randint(2, 8), CARD: cards * memory}, cards=cards))
+    count = rng.randint(1, 5)
+    pods = [
+        Pod(f"p0-{j}", {"cpu": rng.randint(1, 3), **({CARD: rng.randint(1, 6)} if rng.random() < 0.85 else {})})
+        for j in range(count)
+    ]
+    gang = Gang("p0", "default", rng.randint(max(1, count - 1), count), pods)
+    last = "  - name: nodeorder\n  - name: deviceshare\n    arguments: {deviceshare.GPUSharingEnable: true}\n"
+    return Cluster(nodes, [Queue("default")], [gang], CONF.format(actions="enqueue, allocate, backfill", last=last))
+
+
 FAMILIES: dict[str, Callable[[Random], Cluster]] = {
     "capacity": capacity_flat,
     "capacity in a tree": capacity_tree,
@@ -187,6 +227,8 @@ FAMILIES: dict[str, Callable[[Random], Cluster]] = {
     "fits": fits,
     "racks": racks,
     "preempt": preempt,
+    "sub-groups": sub_groups,
+    "devices": devices,
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.oracle.families import drawn
 from tests.oracle.playing import play
 from tests.oracle.verdicts import judge
-from volcano_py.scheduler.actions import arrangement, place_tasks
+from volcano_py.scheduler.actions import allocate_job, arrangement, place_tasks, sub_job_arrangement
 from volcano_py.scheduler.actions.arrangement import Lacking
 from volcano_py.scheduler.actions.eviction import commit_evictions, entitled_attempt, units
 from volcano_py.scheduler.framework.extension_points.queues import Loan
@@ -91,6 +91,11 @@ MUTATIONS: dict[str, tuple[str, Callable[[Patch], None]]] = {
     "roles do not count": ("fits", without_roles),
     "the search ends after the first descent": ("fits", lambda p: p.setattr(arrangement, "MOST_MEMBERS", 0)),
     "no other arrangement in a rack": ("racks", lambda p: p.setattr(place_tasks, "arranged", lambda *_: None)),
+    "sub-groups get their racks one after the other": (
+        "sub-groups", lambda p: p.setattr(allocate_job, "arranged_sub_jobs", lambda *_: None)),
+    "one combination of racks is tried": (
+        "sub-groups", lambda p: p.setattr(sub_job_arrangement, "MOST_COMBINATIONS", 1)),
+    "no other arrangement on cards": ("devices", lambda p: p.setattr(place_tasks, "arranged", lambda *_: None)),
     "no gang falls below its minimum": ("preempt", lambda p: p.setattr(commit_evictions, "_falls", lambda *_: False)),
 }  # fmt: skip
 """What becomes wrong → the family of clusters that shows it, and how."""

@@ -54,6 +54,8 @@ def test_many_clusters(family: str) -> None:
         ("proportion", "whole-pod-shares"),
         ("fits", "what-fits-starts"),
         ("racks", "what-fits-starts"),
+        ("sub-groups", "what-fits-starts"),
+        ("devices", "what-fits-starts"),
         ("preempt", "whole-gangs"),
     ],
 )

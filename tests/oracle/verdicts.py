@@ -71,6 +71,10 @@ def racks_hold(played: Played) -> str | None:
         racks = {rack_of[pod.node] for pod in gang.running()}
         if gang.rack_only and len(racks) > 1:
             return f"gang {gang.name} is spread over {sorted(racks)}"
+        for role in {pod.role for pod in gang.running()} if gang.sub_groups_in_racks else ():
+            racks = {rack_of[pod.node] for pod in gang.running() if pod.role == role}
+            if len(racks) > 1:
+                return f"sub-group {role} of gang {gang.name} is spread over {sorted(racks)}"
     return None
 
 
@@ -119,6 +123,8 @@ OF_FAMILY: dict[str, list[Callable[[Played], str | None]]] = {
     "fits": GENERAL,
     "racks": GENERAL,
     "preempt": GENERAL,
+    "sub-groups": GENERAL,
+    "devices": GENERAL,
 }
 
 

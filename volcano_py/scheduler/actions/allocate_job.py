@@ -9,8 +9,14 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_needed_best_effort, place_tasks
-from volcano_py.scheduler.actions.task_queue import TaskQueue
+from volcano_py.scheduler.actions.place_tasks import (
+    place,
+    place_as_nominated,
+    place_needed_best_effort,
+    place_tasks,
+)
+from volcano_py.scheduler.actions.sub_job_arrangement import arranged_sub_jobs
+from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
@@ -48,6 +54,8 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
                 break  # neither this HyperNode nor a following one can be better
             job.forget_fit_errors()
             found = _try(session, queue, job, sheet, hyper_node)
+            if found is None and session.deviations.what_fits_starts:
+                found = _arranged(session, queue, job, sheet, hyper_node)
             if found is not None and (best is None or (-found.score, hyper_node) < (-best.score, best.hyper_node)):
                 best = found
         if best is None:
@@ -106,9 +114,9 @@ def _settle(session: Session, job: SessionJob, hyper_node: str, places: dict[str
     """Store the HyperNodes of the job and its sub-jobs."""
     topology = session.topology
     job.allocated_hyper_node = topology.lowest_common(job.allocated_hyper_node, hyper_node)
-    for uid, place in places.items():
+    for uid, at in places.items():
         sub = job.sub_jobs[uid]
-        sub.allocated_hyper_node = topology.lowest_common(sub.allocated_hyper_node, place)
+        sub.allocated_hyper_node = topology.lowest_common(sub.allocated_hyper_node, at)
         sub.nominated_hyper_node = ""
 
 
@@ -140,6 +148,25 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
     for uid, old in before.items():
         job.sub_jobs[uid].allocated_hyper_node = old
     return Solution(hyper_node, steps, left, score, places) if good else None
+
+
+def _arranged(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hyper_node: str) -> Solution | None:
+    """The same for all sub-jobs together, where one after the other they do not fit."""
+    arrangement = arranged_sub_jobs(session, queue, job, sheet, hyper_node)
+    if arrangement is None:
+        return None
+    placed, places = arrangement
+    statement = Statement(session)
+    whole = all(session.allocatable(queue, t) and place(session, statement, t, node) is None for t, node in placed)
+    steps = list(statement.steps)
+    whole = whole and (session.job_ready(job) or session.job_pipelined(job))
+    statement.discard()
+    if not whole:
+        return None
+    chosen = {task.slot for task, _ in placed}
+    left = {uid: [t for t in tasks if t.slot not in chosen] for uid, tasks in sheet.tasks.items()}
+    rest = Worksheet({uid: task_queue(session, tasks) for uid, tasks in left.items() if tasks}, sheet.required)
+    return Solution(hyper_node, steps, rest, 0.0, places)
 
 
 def _allocate_sub_job(

@@ -46,10 +46,21 @@ class Effort:
 
 
 class Lacking(NamedTuple):
-    """What a gang lacks until it can start: a number of members, and of these how many at least of some roles."""
+    """What a gang lacks until it can start: a number of members, and of these how many at least of some roles, or of
+    some parts."""
 
     members: int
     roles: dict[str, int]
+
+
+class Parts(NamedTuple):
+    """Groups of members that count instead of their roles, with the nodes that are left out for each of them.
+
+    `of`: the part of a task, by its slot.
+    """
+
+    of: dict[int, str]
+    outside: dict[str, Bools | None]
 
 
 def lacking(session: Session, job: SessionJob, sub: SubJob | None) -> Lacking:
@@ -69,27 +80,34 @@ def lacking(session: Session, job: SessionJob, sub: SubJob | None) -> Lacking:
 
 
 def arranged(
-    session: Session, queue: Queue, tasks: Sequence[Task], need: Lacking, outside: Bools | None = None
+    session: Session,
+    queue: Queue,
+    tasks: Sequence[Task],
+    need: Lacking,
+    outside: Bools | None = None,
+    parts: Parts | None = None,
 ) -> Placed | None:
     """Nodes for as many of the pending tasks as a gang lacks; the session is unchanged. None: none were found.
 
-    `outside`: nodes that are left out.
+    `outside`: nodes that are left out; with `parts`, those of each part.
     """
     if not 0 < need.members <= len(tasks):
         return None
     effort = session.shared(Effort, Effort)
-    if effort.left <= 0 or _is_hopeless(session, tasks):
+    if effort.left <= 0 or (parts is None and _is_hopeless(session, tasks)):
         return None
+    if parts is None:
+        parts = Parts({t.slot: t.role for t in tasks}, dict.fromkeys((t.role for t in tasks), outside))
     shape = (
-        tuple(sorted((t.spec_class.id, t.role) for t in tasks)),
+        tuple(sorted((t.spec_class.id, parts.of[t.slot]) for t in tasks)),
         need.members,
         tuple(sorted(need.roles.items())),
-        None if outside is None else outside.tobytes(),
+        tuple(sorted((part, None if o is None else o.tobytes()) for part, o in parts.outside.items())),
         session.numbers.log.position,
     )
     if shape in effort.failed:
         return None
-    search = _Search(session, queue, tasks, need, outside, min(MOST_STEPS, effort.left))
+    search = _Search(session, queue, tasks, need, parts, min(MOST_STEPS, effort.left))
     found = search.run()
     effort.left -= search.steps
     if found is None:
@@ -111,6 +129,10 @@ def _is_live(session: Session, task: Task) -> bool:
     return bool(view.domain_filters or view.gates or any(f.name != POD_NUMBER for f in view.filters))
 
 
+_ClassKey = tuple[int, str]
+"""Class of specs, and role or part."""
+
+
 class _Class(NamedTuple):
     """Equal tasks: the nodes that accept them whatever is placed there, and what they request, by checked row."""
 
@@ -124,7 +146,7 @@ class _Search:
     """One search. `steps`: how many were needed."""
 
     def __init__(
-        self, session: Session, queue: Queue, tasks: Sequence[Task], need: Lacking, outside: Bools | None, most: int
+        self, session: Session, queue: Queue, tasks: Sequence[Task], need: Lacking, parts: Parts, most: int
     ) -> None:
         self.steps = 0
         self._session = session
@@ -134,13 +156,14 @@ class _Search:
         numbers = session.numbers
         free = numbers.idle + numbers.releasing - numbers.pipelined
         self._largest = np.maximum(free.max(axis=1, initial=0.0), 1.0)
-        self._classes: dict[int, _Class] = {}
+        self._part = parts.of
+        self._classes: dict[_ClassKey, _Class] = {}
         self._live = False
         """Whether rules depend on the pods that the search places, so that it has to place them in the session."""
-        accepted = [self._class_of(task, outside) for task in tasks]
+        accepted = [self._class_of(task, parts.outside[parts.of[task.slot]]) for task in tasks]
         self._tasks = sorted(
             (t for t, of in zip(tasks, accepted, strict=True) if of is not None),
-            key=lambda t: (-self._classes[t.spec_class.id].size, t.spec_class.id, t.role, t.key),
+            key=lambda t: (-self._class(t).size, *self._key(t), t.key),
         )
         useful = np.zeros(free.shape[1], dtype=bool)
         for of in self._classes.values():
@@ -149,10 +172,16 @@ class _Search:
         self._free = {node: free[:, node].tolist() for node in self._columns}
         self._placed: Placed = []
 
+    def _key(self, task: Task) -> _ClassKey:
+        return task.spec_class.id, self._part[task.slot]
+
+    def _class(self, task: Task) -> _Class:
+        return self._classes[self._key(task)]
+
     def _class_of(self, task: Task, outside: Bools | None) -> _Class | None:
         """The class of a task; None: no node accepts it."""
         session = self._session
-        known = self._classes.get(task.spec_class.id)
+        known = self._classes.get(self._key(task))
         if known is None:
             if session.pre_predicate(task) is not None:
                 return None
@@ -165,7 +194,7 @@ class _Search:
             self._live = self._live or _is_live(session, task)
             size = max((vector.item(r) / self._largest.item(r) for r in rows), default=0.0)
             known = _Class(nodes, rows, [vector.item(r) for r in rows], size)
-            self._classes[task.spec_class.id] = known
+            self._classes[self._key(task)] = known
         return known
 
     def run(self) -> Placed | None:
@@ -190,9 +219,10 @@ class _Search:
         does not fit."""
         roles, others = dict(self._need.roles), self._need.members - sum(self._need.roles.values())
         chosen = set()
-        for task in sorted(self._tasks, key=lambda t: self._classes[t.spec_class.id].size):
-            if roles.get(task.role, 0) > 0:
-                roles[task.role] -= 1
+        for task in sorted(self._tasks, key=lambda t: self._class(t).size):
+            part = self._part[task.slot]
+            if roles.get(part, 0) > 0:
+                roles[part] -= 1
             elif others > 0:
                 others -= 1
             else:
@@ -201,7 +231,7 @@ class _Search:
         free = np.array([self._free[node] for node in self._columns]).T
         for task in (t for t in self._tasks if t.slot in chosen):
             self.steps += STEPS_OF_MEMBER
-            of = self._classes[task.spec_class.id]
+            of = self._class(task)
             needs = np.array(of.needs)[:, None]
             left = free[of.rows] - needs
             fits = of.nodes[self._columns] & (left > -EPS).all(axis=0)
@@ -217,12 +247,12 @@ class _Search:
     def _is_impossible(self) -> bool:
         """Whether counts prove that the gang does not fit: by role, by class, or by the sum of a resource."""
         need = self._need
-        roles = {role: sum(t.role == role for t in self._tasks) for role in need.roles}
+        roles = {role: sum(self._part[t.slot] == role for t in self._tasks) for role in need.roles}
         if len(self._tasks) < need.members or any(roles[role] < count for role, count in need.roles.items()):
             return True
         most = 0
-        for id, of in self._classes.items():
-            mine = sum(t.spec_class.id == id for t in self._tasks)
+        for key, of in self._classes.items():
+            mine = sum(self._key(t) == key for t in self._tasks)
             most += min(mine, self._how_many(of, mine))
         if most < need.members:
             return True
@@ -247,7 +277,9 @@ class _Search:
     def _request(self, task: Task, row: int) -> float:
         return task.spec_class.vector(self._session.table).item(row)
 
-    def _descend(self, i: int, members: int, roles: dict[str, int], start: tuple[int, int] = (-1, -1)) -> bool:
+    def _descend(
+        self, i: int, members: int, roles: dict[str, int], start: tuple[_ClassKey | None, int] = (None, -1)
+    ) -> bool:
         """Place tasks from the i-th on; `start`: class and node of the previous task. Equal tasks are placed in the
         order of nodes, and if one of them is left out, so are those that follow it."""
         if members <= 0:
@@ -255,28 +287,29 @@ class _Search:
         task = self._tasks[i] if i < len(self._tasks) else None
         if task is None or len(self._tasks) - i < members:
             return False
-        needed = roles.get(task.role, 0)
+        part = self._part[task.slot]
+        needed = roles.get(part, 0)
         if needed or members > sum(roles.values()):
-            floor = start[1] if start[0] == task.spec_class.id else -1
+            floor = start[1] if start[0] == self._key(task) else -1
             for node in self._candidates(task, floor):
                 if self.steps >= self._most:
                     return False
                 if not self._do(task, node):
                     continue
-                left = {**roles, task.role: needed - 1} if needed else roles
-                if self._descend(i + 1, members - 1, left, (task.spec_class.id, node)):
+                left = {**roles, part: needed - 1} if needed else roles
+                if self._descend(i + 1, members - 1, left, (self._key(task), node)):
                     return True
                 self._placed.pop()
                 self._undo(task, node)
         following = i + 1
-        while following < len(self._tasks) and _equal(self._tasks[following], task):
+        while following < len(self._tasks) and self._key(self._tasks[following]) == self._key(task):
             following += 1
         return self._descend(following, members, roles)
 
     def _candidates(self, task: Task, floor: int) -> list[int]:
         """The nodes from `floor` on that have capacity for a task, those first on which the least remains; of nodes
         that are equal for all tasks one is enough."""
-        of = self._classes[task.spec_class.id]
+        of = self._class(task)
         known: set[tuple[object, ...]] = set()
         found: list[tuple[float, int]] = []
         for node in self._columns:
@@ -315,10 +348,6 @@ class _Search:
         self._count(task, node, +1)
 
     def _count(self, task: Task, node: int, sign: int) -> None:
-        of, free = self._classes[task.spec_class.id], self._free[node]
+        of, free = self._class(task), self._free[node]
         for row, amount in zip(of.rows, of.needs, strict=True):
             free[row] += sign * amount
-
-
-def _equal(left: Task, right: Task) -> bool:
-    return left.spec_class is right.spec_class and left.role == right.role
