@@ -56,6 +56,8 @@ class Gang:
     age: int = 0
     sub_groups_in_racks: bool | None = None
     """Pods with the same role are a sub-group, and all of them are required. True: each in one rack."""
+    owner: str = ""
+    """The kind that owns the pods, if the controller creates the PodGroup."""
 
     def running(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.node]
@@ -123,12 +125,13 @@ def quantities(amounts: Amounts) -> dict[str, str]:
 
 
 def manifests(cluster: Cluster) -> list[Manifest]:
+    """All objects but the gangs of owners, which come later."""
     return [
         *(_node(n) for n in cluster.nodes),
         *(_rack(name, cluster) for name in sorted({n.rack for n in cluster.nodes} - {""})),
         *(_queue(q) for q in cluster.queues),
-        *(_group(g) for g in cluster.gangs),
-        *(_pod(g, p) for g in cluster.gangs for p in g.pods),
+        *(_group(g) for g in cluster.gangs if not g.owner),
+        *(pod_manifest(g, p) for g in cluster.gangs if not g.owner for p in g.pods),
         *({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"p{n}"}, "value": n}
           for n in sorted({g.priority for g in cluster.gangs} - {0})),
     ]  # fmt: skip
@@ -208,7 +211,7 @@ def _group(gang: Gang) -> Manifest:
     }
 
 
-def _pod(gang: Gang, pod: Pod) -> Manifest:
+def pod_manifest(gang: Gang, pod: Pod) -> Manifest:
     annotations = {"scheduling.k8s.io/group-name": gang.name}
     labels = {"part": pod.role} if gang.sub_groups_in_racks is not None else {}
     if pod.role and not labels:

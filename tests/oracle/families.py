@@ -18,6 +18,7 @@ tiers:
 - plugins:
   - name: predicates
 {last}"""
+OWNERS = ("Job", "ReplicaSet", "StatefulSet", "JobSet", "LeaderWorkerSet", "RayCluster")
 CAPACITY = "  - name: capacity\n"
 TREE = "  - name: capacity\n    enableHierarchy: true\n"
 PROPORTION = "  - name: proportion\n"
@@ -220,6 +221,20 @@ def devices(rng: Random) -> Cluster:
     return Cluster(nodes, [Queue("default")], [gang], CONF.format(actions="enqueue, allocate, backfill", last=last))
 
 
+def by_controllers(rng: Random) -> Cluster:
+    """Gangs of owners, for which the controller creates the PodGroups."""
+    nodes = [Node(f"n{i}", {"cpu": rng.randint(2, 6)}) for i in range(rng.randint(1, 3))]
+    gangs = []
+    for i in range(rng.choice((1, 2, 2, 3))):
+        kind, count = rng.choice(OWNERS), rng.choice((1, 2, 3, 3, 4))
+        minimum = count if kind == "LeaderWorkerSet" else rng.randint(1, count)
+        request = {"cpu": rng.randint(1, 3)}
+        pods = [Pod(f"p{i}-{j}", dict(request)) for j in range(count)]
+        gangs.append(Gang(f"p{i}", "default", minimum, pods, age=30 - i, owner=kind))
+    conf = CONF.format(actions="enqueue, allocate, backfill", last="  - name: nodeorder\n")
+    return Cluster(nodes, [Queue("default")], gangs, conf)
+
+
 FAMILIES: dict[str, Callable[[Random], Cluster]] = {
     "capacity": capacity_flat,
     "capacity in a tree": capacity_tree,
@@ -229,6 +244,7 @@ FAMILIES: dict[str, Callable[[Random], Cluster]] = {
     "preempt": preempt,
     "sub-groups": sub_groups,
     "devices": devices,
+    "groups by controllers": by_controllers,
 }
 
 

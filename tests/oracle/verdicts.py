@@ -125,6 +125,7 @@ OF_FAMILY: dict[str, list[Callable[[Played], str | None]]] = {
     "preempt": GENERAL,
     "sub-groups": GENERAL,
     "devices": GENERAL,
+    "groups by controllers": GENERAL,
 }
 
 
