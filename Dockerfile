@@ -1,15 +1,12 @@
 # One image, several programs: volcano-py scheduler | controller-manager | webhook-manager | …, and vcctl.
 # tests/image performs these steps without docker.
 FROM debian:12-slim AS build
-# 1: the decision core as machine code, compiled by mypyc.
-ARG COMPILE=
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --no-install-recommends -y python3 python3-venv \
-    ${COMPILE:+gcc libc6-dev python3-dev} \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY conf conf
 COPY benchmarks benchmarks
@@ -17,7 +14,7 @@ COPY volcano_py volcano_py
 # fast: compiled vector operations; dra: the CEL library, which claims with device selectors need. With one of them the
 # image is above 200 MB.
 ARG EXTRAS=
-RUN python3 -m venv /opt/volcano && VOLCANO_PY_COMPILE=${COMPILE} /opt/volcano/bin/pip install --no-cache-dir ".${EXTRAS:+[${EXTRAS}]}"
+RUN python3 -m venv /opt/volcano && /opt/volcano/bin/pip install --no-cache-dir ".${EXTRAS:+[${EXTRAS}]}"
 RUN /opt/volcano/bin/pip uninstall -y -q setuptools pip \
     && find /opt/volcano -depth -type d '(' -name tests -o -name __pycache__ ')' -exec rm -rf '{}' + \
     && /opt/volcano/bin/python -m compileall -q /opt/volcano/lib \

@@ -108,18 +108,18 @@ def load_scenarios(path: Path) -> list[dict[str, Any]]:
 
 
 def in_own_process(
-    spec: dict[str, Any], flame: Path | None = None, module: str = "benchmarks.decision", core: Path | None = None
+    spec: dict[str, Any], flame: Path | None = None, module: str = "benchmarks.decision"
 ) -> dict[str, Any]:
     """The result of a scenario in a process of its own; with a flame graph of it in the folder `flame`.
 
     `module`: a program that reads the scenario from its standard input, and writes the result to the file of its
-    argument. `core`: the folder of `make compiled`, from which the process imports the package.
+    argument.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, "-m", module, str(out)]
         if flame is None:
-            subprocess.run(command, input=orjson.dumps(spec), check=True, cwd=core)
+            subprocess.run(command, input=orjson.dumps(spec), check=True)
         else:
             flame.mkdir(parents=True, exist_ok=True)
             sampled(command, orjson.dumps(spec), flame / f"{spec['id']}.svg")

@@ -205,10 +205,10 @@ GOALS = {
 }
 
 
-def measured(name: str, kernels: str, core: Path | None = None) -> dict[str, Any]:
-    """Seconds and megabytes of one row in a process of its own; `core`: as in `in_own_process`."""
+def measured(name: str, kernels: str) -> dict[str, Any]:
+    """Seconds and megabytes of one row in a process of its own."""
     spec = {**GOALS[name].spec(), "id": name, "kernels": kernels}
-    return in_own_process(spec, module="benchmarks.goals" if "steps" in spec else "benchmarks.decision", core=core)
+    return in_own_process(spec, module="benchmarks.goals" if "steps" in spec else "benchmarks.decision")
 
 
 def run_steps(spec: Spec) -> dict[str, Any]:
@@ -235,11 +235,6 @@ def run_steps(spec: Spec) -> dict[str, Any]:
 @click.option("--only", multiple=True, metavar="ID", help="Measure only these rows; may be repeated.")
 @click.option("--kernels", multiple=True, type=click.Choice(KERNELS), help="Default: both.")
 @click.option(
-    "--core",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder of `make compiled`: the rows `compiled` use the compiled decision core, too.",
-)
-@click.option(
     "--runs",
     type=click.IntRange(min=1),
     default=1,
@@ -247,7 +242,7 @@ def run_steps(spec: Spec) -> dict[str, Any]:
     help="Processes for each figure, of which the fastest counts: the speed of a shared machine varies.",
 )
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write the results to this file.")
-def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, runs: int, out: Path | None) -> None:
+def goals(only: tuple[str, ...], kernels: tuple[str, ...], runs: int, out: Path | None) -> None:
     """Measure each goal, and mark what is missed."""
     unknown = set(only) - GOALS.keys()
     if unknown:
@@ -259,7 +254,7 @@ def goals(only: tuple[str, ...], kernels: tuple[str, ...], core: Path | None, ru
         for each in KERNELS:
             if (only and name not in only) or (kernels and each not in kernels):
                 continue
-            found = [measured(name, each, core if each == "compiled" else None) for _ in range(runs)]
+            found = [measured(name, each) for _ in range(runs)]
             for r in found:
                 if "unexpected" in r:
                     sys.exit(f"{name}: {r['unexpected']}")

@@ -9,6 +9,6 @@ owned         gangs of owners: their pods appear one after the other, and the co
 playing       runs a described cluster, by the two
 verdicts      the promises, applied to the cluster at rest and to what happened on the way
 
-Only `running`, `owned` and `playing` import the product, to run it; no rule is taken from its code. `python -m tests.oracle` prints the
-table of all families.
+Only `running`, `owned` and `playing` import the product, to run it; no rule is taken from its code.
+`python -m tests.oracle` prints the table of all families.
 """

@@ -35,7 +35,7 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
 from volcano_py.scheduler.extensions import extended, profile_plugins
 from volcano_py.scheduler.failed_cycles import FailedCycles
-from volcano_py.scheduler.framework.kernels import chosen, core_is_compiled, use_compiled_for
+from volcano_py.scheduler.framework.kernels import chosen, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.health import add_informers, checks
 from volcano_py.scheduler.loop import CycleLoop
@@ -231,8 +231,6 @@ class Scheduler:
 
     async def _run_cycles(self, synced: Sequence[asyncio.Event]) -> None:
         await self.cache.ready.wait()
-        if core_is_compiled():
-            log.info("decision core: compiled by mypyc")
         # Loading them takes up to a second, in which profiles already schedule pods.
         await asyncio.to_thread(self._choose_kernels)
         await self.cycle_loop.run(*synced)

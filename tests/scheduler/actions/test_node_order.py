@@ -83,7 +83,6 @@ def test_best_first_returns_only_the_given_nodes() -> None:
     assert sorted(best_first(session, tasks(session, "high")[0], wanted, freeable)) == [0, 5]
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize("action", ["preempt", "reclaim"])
 def test_a_gang_of_equal_tasks_evicts_each_victim_once(action: str) -> None:
     described = scenario(20, 15)

@@ -121,13 +121,11 @@ def compare(seeds: range, tiers: str, least: int) -> None:
     assert placed >= least * len(seeds), "too few tasks are placed in runs"
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize("tiers", TIERS)
 def test_a_few_clusters(tiers: str) -> None:
     compare(range(8), tiers, least=0 if tiers == "no minimum" else 10)
 
 
-@pytest.mark.interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("tiers", TIERS)
 def test_many_clusters(tiers: str) -> None:
@@ -161,7 +159,6 @@ def test_a_gang_costs_few_passes() -> None:
     assert report.counters["columns_refreshed"] == 0
 
 
-@pytest.mark.interpreted
 def test_a_gang_without_rules_for_runs_is_evaluated_once() -> None:
     spread = {
         "maxSkew": 5,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-import pytest
-
 from tests.scheduler.trial import Manifest, Trial
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
@@ -66,7 +64,6 @@ def test_callbacks_whose_concerns_raise_are_called() -> None:
     assert len(placed) == len(written) == 2 and all(name.startswith("broken") for name in placed + written)
 
 
-@pytest.mark.interpreted
 def test_each_status_is_assumed_once() -> None:
     trial = Trial(SCENARIO, [["gang"], ["predicates", "nodeorder"]])
     with patch.object(Cluster, "assume_status", autospec=True, side_effect=Cluster.assume_status) as assumed:

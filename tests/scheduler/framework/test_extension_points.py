@@ -22,8 +22,6 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBind, SelectNode
 
-pytestmark = pytest.mark.interpreted
-
 EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
 PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
 

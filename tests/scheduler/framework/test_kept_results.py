@@ -97,7 +97,6 @@ def test_sorted_victims_are_popped_as_pushed_ones(moves: Moves, picked: list[int
     assert popped[0] == popped[1]
 
 
-@pytest.mark.interpreted
 def test_victims_of_several_queues_are_compared_in_pairs() -> None:
     described = scenario()
     described["queues"] = {"default": {}, "other": {}}
@@ -111,7 +110,6 @@ def test_victims_of_several_queues_are_compared_in_pairs() -> None:
         assert sortable(*spy.call_args.args, **spy.call_args.kwargs)
 
 
-@pytest.mark.interpreted
 def test_ranks_of_jobs_are_kept_until_a_task_of_the_job_moves() -> None:
     session = opened(scenario(), PLUGINS)
     job, other = session.jobs["default/low0"], session.jobs["default/low1"]

@@ -104,7 +104,6 @@ def test_known_reasons_equal_those_of_a_search(sessions: list[tuple[list[int], l
             check(session)
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize("seed", [3, 4])
 def test_plans_equal_those_without_shortages(seed: int) -> None:
     known = []

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,7 +107,6 @@ def test_updated_pods_equal_new_ones(updates: list[tuple[str, str, int]]) -> Non
     assert found == expected
 
 
-@pytest.mark.interpreted
 def test_an_update_of_annotations_moves_nothing() -> None:
     cluster = running()
     of_class = cluster.tasks["d/p"].spec_class

@@ -20,7 +20,6 @@ from volcano_py.scheduler.framework.few_nodes import few_nodes, look_at_few
 from volcano_py.scheduler.framework.formulas import program
 from volcano_py.scheduler.framework.node_rules import Floats, Indices
 from volcano_py.scheduler.framework.run_places import places_of_run
-from volcano_py.scheduler.model import resource
 from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.some_nodes import SomeNodes
@@ -193,11 +192,6 @@ def use_compiled() -> str:
     if kernels is not None:
         use(kernels)
     return chosen().name
-
-
-def core_is_compiled() -> bool:
-    """Whether mypyc has compiled the decision core of this installation (hatch_build.py)."""
-    return not str(resource.__file__).endswith(".py")
 
 
 def use_compiled_for(nodes: int) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
@@ -14,13 +16,12 @@ from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.victims import Basis
-from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.plugins.gang_arguments import GangArguments
 
 _READY = "tasks in gang are ready to be scheduled"
 _WHOLE = "the minimum is reached: {}"
@@ -40,8 +41,12 @@ class Gang(Plugin):
 
     name = "gang"
 
-    Arguments = GangArguments
-    arguments: GangArguments
+    class Arguments(PluginArguments):
+        release_after: str = msgspec.field(default="5m", name="releaseAfter")
+        """How long a gang that has lost members keeps its capacity while its other members are pending (deviation
+        heal-gangs): a duration; 0: no limit."""
+
+    arguments: Arguments
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)

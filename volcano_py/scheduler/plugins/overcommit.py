@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import field
+
 from volcano_py.scheduler.explain.table import ENQUEUE_CLUSTER
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU
-from volcano_py.scheduler.plugins.overcommit_arguments import DEFAULT_FACTOR, OvercommitArguments
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource
 from volcano_py.scheduler.plugins.queue_shares.within import exceeded
+
+DEFAULT_FACTOR = 1.2
 
 
 class Overcommit(Plugin):
@@ -22,8 +25,11 @@ class Overcommit(Plugin):
 
     name = "overcommit"
 
-    Arguments = OvercommitArguments
-    arguments: OvercommitArguments
+    class Arguments(PluginArguments):
+        factor: float = field(default=DEFAULT_FACTOR, name="overcommit-factor")
+        """The limit of admitted requests, as a multiple of the cluster; a value below 1 means the default."""
+
+    arguments: Arguments
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
