@@ -29,6 +29,7 @@ from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
 from volcano_py.scheduler.model.demand import NONE, Demand
 from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable, Usage
+from volcano_py.scheduler.model.pod_images import containers_of, images_of, mounted_images
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import PODS
@@ -102,8 +103,8 @@ class SpecClass:
                 raise ValueError(f"spec.{where}: {e}") from None
         self.tolerations: list[Toleration] = spec.tolerations or []
         self.ports: list[ContainerPort] = _host_ports(pod)
-        self.images: list[str] = [c.image for c in _all_containers(pod)]
-        self.containers = len(self.images)
+        self.images = images_of(pod)
+        self.containers = containers_of(pod)
         self.namespace = pod.metadata.namespace
         self._vector: NDArray[np.float64] | None = None
         self._rows: list[int] = []
@@ -215,6 +216,7 @@ def _key(pod: Pod, request: Resource | None, claims: Demand, keys: PodKeys) -> b
         (
             per_container,
             inits,
+            mounted_images(pod),
             spec.node_selector,
             bytes(spec.affinity),
             bytes(spec.topology_spread_constraints),
@@ -254,10 +256,6 @@ def _selectors(
             yield f"affinity.{side}", term.namespace_selector
     for constraint in spread:
         yield "topologySpreadConstraints", constraint.label_selector
-
-
-def _all_containers(pod: Pod) -> list:  # type: ignore[type-arg]
-    return [*(pod.spec.init_containers or ()), *(pod.spec.containers or ())]
 
 
 def _host_ports(pod: Pod) -> list[ContainerPort]:

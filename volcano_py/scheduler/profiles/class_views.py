@@ -26,7 +26,7 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
 _FEW = 6
 """Up to this number, changed nodes are evaluated one by one; more are evaluated in one vector pass."""
 _MOST_VIEWS = 256
-_Key = tuple[tuple[SpecClass, tuple[str, ...]], int, frozenset[str]]
+_Key = tuple[SpecClass, int, frozenset[str]]
 
 
 class ClassView:

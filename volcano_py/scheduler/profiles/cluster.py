@@ -74,11 +74,10 @@ class Cluster:
         """The nodes with pods that have affinity terms between pods."""
         return self._with_affinity.values() if self.nodes else ()
 
-    def class_of(self, pod: PodInfo) -> tuple[SpecClass, tuple[str, ...]]:
+    def class_of(self, pod: PodInfo) -> SpecClass:
         """The class of a pod: no rule about nodes distinguishes the pods of a class."""
         task = self.model.tasks.get(pod.key)
-        known = task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
-        return known, pod.mounted_images
+        return task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
 
     @property
     def services(self) -> Mapping[str, Service]:

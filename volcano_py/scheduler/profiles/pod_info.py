@@ -95,7 +95,6 @@ class PodInfo:
         """The PersistentVolumeClaims of the pod, see `model.storage`."""
         self.claims = bool(self.volume_claims or spec.resource_claims or any("/" in name for name in self.requests))
         """Whether it claims volumes or devices, or may do so with an extended resource."""
-        self.mounted_images = tuple(v.image.reference for v in spec.volumes or () if v.image)
         affinity = decode_affinity(spec) or _NO_AFFINITY
         self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY
         near, far = affinity.pod_affinity or _NO_POD_AFFINITY, affinity.pod_anti_affinity or _NO_POD_AFFINITY

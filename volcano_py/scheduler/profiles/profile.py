@@ -339,7 +339,18 @@ class Profile:
         view = found.view
         if view.fault is not None:
             raise view.fault
-        nodes = NodesAt(view.columns.infos, lambda: found.nodes, found.count)
+        active = self._pre_scored(state, pod, found)
+        if found.in_order and not active and not view.relative:
+            return view.columns.infos[int(np.where(found.ok, view.scores, -1).argmax())]
+        return view.columns.infos[int(found.nodes[int(self._sums(state, pod, found, active).argmax())])]
+
+    def scores(self, state: CycleState, pod: PodInfo, found: Feasible) -> Ints:
+        """The weighted sum of the scores of each node that fits, in their order."""
+        return self._sums(state, pod, found, self._pre_scored(state, pod, found))
+
+    def _pre_scored(self, state: CycleState, pod: PodInfo, found: Feasible) -> list[Score]:
+        """The scores that depend on other nodes and concern the pod."""
+        nodes = NodesAt(found.view.columns.infos, lambda: found.nodes, found.count)
         active = []
         for plugin in filter(state.concerns, self._far_scores):
             with contained(plugin.name, "PreScore"):
@@ -350,9 +361,12 @@ class Profile:
                 active.append(plugin)
             elif status.code is not Code.SKIP:
                 raise PluginFault(plugin.name, "PreScore", status.message)
-        if found.in_order and not active and not view.relative:
-            return view.columns.infos[int(np.where(found.ok, view.scores, -1).argmax())]
-        total = view.scores[found.nodes]
+        return active
+
+    def _sums(self, state: CycleState, pod: PodInfo, found: Feasible, active: Sequence[Score]) -> Ints:
+        view = found.view
+        nodes = NodesAt(view.columns.infos, lambda: found.nodes, found.count)
+        total: Ints = view.scores[found.nodes]
         for score, raw, weight in view.relative:
             with contained(score.name, "NormalizeScore"):
                 total += weight * _in_range(score.normalize_columns(raw[found.nodes]), score.name)
@@ -370,7 +384,7 @@ class Profile:
                 plugin.normalize(state, pod, scores)
                 _check(scores, nodes, plugin.name)
             total += self._weights.get(plugin.name, 1) * np.array([scores[n.name] for n in nodes], dtype=np.int64)
-        return nodes[int(total.argmax())]
+        return total
 
 
 def _in_range(scores: Ints, plugin: str) -> Ints:
