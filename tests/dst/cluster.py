@@ -24,6 +24,7 @@ JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGMAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+MERGE = "application/merge-patch+json"
 MOST_PODS = 12
 """Live pods above which users create nothing more."""
 ENDED = ("Succeeded", "Failed")
@@ -68,6 +69,7 @@ class Cluster:
         for queue in ("root", "default"):
             await self._call("POST", QUEUES, {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
                              "metadata": {"name": queue}, "spec": {"weight": 1, "reclaimable": queue != "root"}})  # fmt: skip
+            await self._call("PATCH", f"{QUEUES}/{queue}/status", {"status": {"state": "Open"}}, "user", MERGE)
         for i in range(random.randint(0, 3)):
             parents = ["", *sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n.startswith("p"))]
             parent = random.choice(parents) if self.configuration != "enqueue" else ""
@@ -76,7 +78,7 @@ class Cluster:
     async def _create_node(self, node: Manifest) -> None:
         await self._call("POST", "/api/v1/nodes", node, "node")
         await self._call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]},
-                         "node", "application/merge-patch+json")  # fmt: skip
+                         "node", MERGE)  # fmt: skip
 
     # ---- kubelets and the controllers of Kubernetes ----------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Cluster:
         await self._collect()
 
     async def _status(self, path: str, status: Manifest) -> None:
-        await self._call("PATCH", f"{path}/status", {"status": status}, "node", "application/merge-patch+json")
+        await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)
 
     async def _collect(self) -> None:
         """Delete objects whose owners are all gone, as the garbage collector does."""
@@ -137,11 +139,11 @@ class Cluster:
             await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
         elif drawn < 0.5 and alive < MOST_PODS:
             await self._call("POST", f"{CORE}/pods", manifests.pod(f"b{number}", manifests.spec(random)))
-        elif drawn < 0.54:
-            await self._delete_ended(pods)
-        elif drawn < 0.56:
-            await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
         elif drawn < 0.6:
+            await self._tidy(pods)
+        elif drawn < 0.62:
+            await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
+        elif drawn < 0.66:
             await self._edit_queue(random)
 
     async def create_gang(self, random: Random, number: int) -> None:
@@ -155,8 +157,8 @@ class Cluster:
             for pod in pods:
                 pod["spec"]["priorityClassName"] = priority
         first = random.random() < 0.85
-        if first:
-            await self._call("POST", GROUPS, group)
+        if first and await self._call("POST", GROUPS, group) >= 400:
+            return
         for pod in pods:
             await self._call("POST", f"{CORE}/pods", pod)
         if not first:
@@ -165,20 +167,27 @@ class Cluster:
     def _queue(self, random: Random) -> str:
         queues = self.server.objects("queues.scheduling.volcano.sh")
         parents = {q["spec"].get("parent") for q in queues.values()}
-        leaves = sorted(name for name in queues if name != "root" and name not in parents)
+        leaves = sorted(
+            name
+            for name, queue in queues.items()
+            if name != "root" and name not in parents and (queue.get("status") or {}).get("state") == "Open"
+        )
         return random.choice(leaves) if leaves and random.random() < 0.6 else "default"
 
-    async def _delete_ended(self, pods: dict[str, Manifest]) -> None:
-        for pod in pods.values():
-            if pod.get("status", {}).get("phase") in ENDED:
-                name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-                await self._call("DELETE", f"{CORE}/pods/{name}", _now(uid))
+    async def _tidy(self, pods: dict[str, Manifest]) -> None:
+        """Delete pods that have ended, and those that will never start: their PodGroup is gone."""
+        groups = self.server.objects("podgroups.scheduling.volcano.sh")
+        for key, pod in pods.items():
+            group = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
+            lost = group and f"default/{group}" not in groups and not pod["spec"].get("nodeName")
+            if (pod.get("status", {}).get("phase") in ENDED or lost) and not pod["metadata"].get("ownerReferences"):
+                await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", _now(pod["metadata"]["uid"]))
 
     async def _edit_queue(self, random: Random) -> None:
         queues = sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n not in ("root", "default"))
         if queues:
             body = {"spec": {"capability": {"cpu": str(random.randint(2, 10))}}}
-            await self._call("PATCH", f"{QUEUES}/{random.choice(queues)}", body, "user", "application/merge-patch+json")
+            await self._call("PATCH", f"{QUEUES}/{random.choice(queues)}", body, "user", MERGE)
 
     # ---- faults of the cluster -------------------------------------------------------------------------------
 
@@ -194,29 +203,28 @@ class Cluster:
         groups = self.server.objects("podgroups.scheduling.volcano.sh")
         node = random.choice(sorted(nodes)) if nodes else ""
         path = f"/api/v1/nodes/{node}"
-        merge = "application/merge-patch+json"
         match what:
             case "node lost" if node and node not in self.lost and len(self.lost) < len(nodes) - 1:
                 self.lost.add(node)
                 conditions = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
-                await self._call("PATCH", f"{path}/status", {"status": {"conditions": conditions}}, "node", merge)
+                await self._call("PATCH", f"{path}/status", {"status": {"conditions": conditions}}, "node", MERGE)
             case "node back" if self.lost:
                 await self._node_back(random.choice(sorted(self.lost)))
             case "node drained" if node:
-                await self._call("PATCH", path, {"spec": {"unschedulable": True}}, "user", merge)
+                await self._call("PATCH", path, {"spec": {"unschedulable": True}}, "user", MERGE)
                 for pod in pods.values():
                     if pod["spec"].get("nodeName") == node and not pod["metadata"].get("deletionTimestamp"):
                         await self._call("DELETE", f"{CORE}/pods/{pod['metadata']['name']}")
-                await self._call("PATCH", path, {"spec": {"unschedulable": None}}, "user", merge)
+                await self._call("PATCH", path, {"spec": {"unschedulable": None}}, "user", MERGE)
             case "node relabelled" if node:
                 labels = {"zone": random.choice(manifests.ZONES)}
-                await self._call("PATCH", path, {"metadata": {"labels": labels}}, "user", merge)
+                await self._call("PATCH", path, {"metadata": {"labels": labels}}, "user", MERGE)
             case "node shrunk" if node:
                 status = {"allocatable": {"cpu": str(random.randint(1, 4))}}
-                await self._call("PATCH", f"{path}/status", {"status": status}, "node", merge)
+                await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)
             case "devices lost" if node and manifests.GPU in nodes[node]["status"].get("allocatable", {}):
                 status = {"allocatable": {manifests.GPU: "0"}}
-                await self._call("PATCH", f"{path}/status", {"status": status}, "node", merge)
+                await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)
             case "node replaced" if node:
                 await self._call("DELETE", path, None, "user")
                 self.lost.discard(node)
@@ -236,7 +244,7 @@ class Cluster:
                         {"spec": {"priorityClassName": random.choice(("low", "high"))}},
                     )
                 )
-                await self._call("PATCH", f"{GROUPS}/{name}", body, "user", merge)
+                await self._call("PATCH", f"{GROUPS}/{name}", body, "user", MERGE)
             case "reload":
                 await self.reload(random.choice(list(manifests.CONFIGURATIONS)))
             case "many":
@@ -251,14 +259,14 @@ class Cluster:
         namespace, name, key = CONFIGMAP
         body = manifests.configmap(name, namespace, key, configuration)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        await self._call("PATCH", path, body, "user", "application/merge-patch+json")
+        await self._call("PATCH", path, body, "user", MERGE)
         self.configuration = configuration
 
     async def _node_back(self, node: str) -> None:
         self.lost.discard(node)
         conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
         path = f"/api/v1/nodes/{node}/status"
-        await self._call("PATCH", path, {"status": {"conditions": conditions}}, "node", "application/merge-patch+json")
+        await self._call("PATCH", path, {"status": {"conditions": conditions}}, "node", MERGE)
 
     async def _rival(self, random: Random, pods: dict[str, Manifest], nodes: dict[str, Manifest]) -> bool:
         waiting = sorted(k for k, p in pods.items() if not p["spec"].get("nodeName") and k.startswith("default/"))
@@ -272,9 +280,7 @@ class Cluster:
 
     async def _delete(self, random: Random, pods: dict[str, Manifest], groups: dict[str, Manifest]) -> None:
         jobs = self.server.objects("jobs.batch.volcano.sh")
-        base, kind = random.choice(
-            [(b, k) for b, k in ((f"{CORE}/pods", pods), (GROUPS, groups), (JOBS, jobs)) if k]
-        )
+        base, kind = random.choice([(b, k) for b, k in ((f"{CORE}/pods", pods), (GROUPS, groups), (JOBS, jobs)) if k])
         await self._call("DELETE", f"{base}/{random.choice(sorted(kind)).partition('/')[2]}")
 
     async def _recreate(self, random: Random, pods: dict[str, Manifest]) -> None:

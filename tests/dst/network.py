@@ -164,7 +164,9 @@ class SimulatedTransport:
         if fault.kind == "answer":
             raise from_response(fault.status, fault.body(place), fault.retry_after)
         stream = Stream(net, process, place, number, inactivity)
-        http = HttpRequest("GET", product._target(path, params), {**headers, "User-Agent": self._agent}, b"", stream.push)
+        http = HttpRequest(
+            "GET", product._target(path, params), {**headers, "User-Agent": self._agent}, b"", stream.push
+        )
         served = net.server.begin(process.component, http)
         served.add_done_callback(stream.answered)
         net.streams.append(stream)
@@ -182,9 +184,7 @@ class SimulatedTransport:
 class Stream:
     """One watch: the lines that the server has sent, and when the client may read them."""
 
-    def __init__(
-        self, network: Network, process: Process, place: Place, number: int, inactivity: float | None
-    ) -> None:
+    def __init__(self, network: Network, process: Process, place: Place, number: int, inactivity: float | None) -> None:
         self.network = network
         self.process = process
         self.place = place

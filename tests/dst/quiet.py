@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tests.dst.fits import Objects, what_fits
+from tests.dst.replicas import SchedulerReplica
 
 if TYPE_CHECKING:
     from tests.dst.run import Run
+
+AT_LEAST = 30.0
+SETTLE = 180.0
+"""Seconds after the faults in which everything that fits must be bound: watches that are silent are reopened after 45
+seconds, and no back-off is longer than a minute."""
+POLL = 5.0
+RESTART = 45.0
+"""Seconds after a restart in which nothing may change."""
+KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
+PRODUCT = ("scheduler", "dispatcher", "controllers")
 
 
 class Quiet:
@@ -24,4 +37,133 @@ class Quiet:
         for stream in run.network.streams:
             stream.hasten()
         await run.cluster.calm()
-        await asyncio.sleep(60)
+        await self._settle()
+        if not run.oracle.violations:
+            await self._restart()
+
+    def _objects(self) -> Objects:
+        return {kind: self.run.server.objects(kind) for kind in KINDS}
+
+    def _left(self) -> list[str]:
+        """What should have happened, and has not."""
+        objects = self._objects()
+        alone = self.run.cluster.configuration == "enqueue"
+        left = [f"{text} fit, and are not bound" for text in what_fits(objects, alone)]
+        for key, pod in objects["pods"].items():
+            named = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name")
+            if not named and not pod["spec"].get("nodeName"):
+                left.append(f"pod {key} has no PodGroup")
+        for key, job in self.run.server.objects("jobs.batch.volcano.sh").items():
+            left += self._job(key, job, objects)
+        return left
+
+    def _job(self, key: str, job: dict[str, Any], objects: Objects) -> list[str]:
+        """A Job whose PodGroup is admitted has its pods."""
+        uid, state = job["metadata"]["uid"], (job.get("status") or {}).get("state", {}).get("phase", "")
+        if state not in ("", "Pending", "Running") or job["metadata"].get("deletionTimestamp"):
+            return []
+        groups = [
+            group
+            for group in objects["podgroups.scheduling.volcano.sh"].values()
+            if any(owner["uid"] == uid for owner in group["metadata"].get("ownerReferences") or ())
+        ]
+        if not groups:
+            return [f"Job {key} has no PodGroup"]
+        phase = (groups[0].get("status") or {}).get("phase")
+        if phase in ("", None, "Pending"):
+            alone = self.run.cluster.configuration != "enqueue"
+            queue = objects["queues.scheduling.volcano.sh"].get(job["spec"].get("queue") or "default") or {}
+            is_open = (queue.get("status") or {}).get("state") == "Open"
+            return [f"the PodGroup of Job {key} is not admitted"] if alone and is_open else []
+        wanted = sum(task["replicas"] for task in job["spec"]["tasks"])
+        pods = [
+            pod
+            for pod in objects["pods"].values()
+            if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())
+        ]
+        return [f"Job {key} ({state}) has {len(pods)} of {wanted} pods"] if len(pods) < wanted else []
+
+    async def _settle(self) -> None:
+        run, begun = self.run, self.run.loop.now
+        quiet = 0
+        while True:
+            await asyncio.sleep(POLL)
+            left = self._left()
+            quiet = 0 if left else quiet + 1
+            spent = run.loop.now - begun
+            if quiet >= 2 and spent >= AT_LEAST:
+                return
+            if spent >= SETTLE:
+                for text in left[:3]:
+                    run.wrong(f"{SETTLE:g} s after the faults: {text}")
+                self._describe()
+                return
+
+    def _describe(self) -> None:
+        """The objects as lines of the log, for whoever reads it."""
+        objects = self._objects()
+        for kind, found in (*objects.items(), ("jobs", self.run.server.objects("jobs.batch.volcano.sh"))):
+            for key, obj in found.items():
+                metadata = {
+                    k: v for k, v in obj["metadata"].items() if k in ("annotations", "deletionTimestamp", "labels")
+                }
+                self.run.note(f"{kind} {key}: {metadata} {obj.get('spec')} {obj.get('status')}")
+
+    def _models(self) -> dict[str, dict[str, Any]]:
+        return {r.name: model_of(r) for r in self.run.replicas if isinstance(r, SchedulerReplica) and r.process}
+
+    async def _restart(self) -> None:
+        run = self.run
+        before = self._models()
+        run.note("all processes are restarted")
+        number = len(run.writes)
+        for replica in run.replicas:
+            replica.kill()
+        await asyncio.sleep(RESTART)
+        written = [w for w in run.writes[number:] if w[1] in PRODUCT and not _is_time(w)]
+        for _, writer, kind, key in written[:3]:
+            run.wrong(f"a restart changes something: {writer} writes {kind} {key}")
+        if written:
+            return
+        for name, model in self._models().items():
+            if not model:
+                run.wrong(f"{name} is not ready {RESTART:g} s after its restart")
+            for key in sorted(model.keys() | before.get(name, model).keys()):
+                old, new = before.get(name, model).get(key), model.get(key)
+                if old != new:
+                    run.wrong(f"the model of {name} has {key} as {old}, and a fresh one as {new}")
+                    return
+
+
+def _is_time(write: tuple[float, str, str, str]) -> bool:
+    """Whether a write is not a change of the cluster: the ConfigMap with the last valid configuration."""
+    return write[2] == "configmaps"
+
+
+def model_of(replica: SchedulerReplica) -> dict[str, Any]:
+    """What a scheduler's model says about nodes, pods, jobs and queues, as plain values."""
+    scheduler = replica.scheduler
+    if scheduler is None or not scheduler.cache.ready.is_set():
+        return {}
+    model = scheduler.cache.model
+    found: dict[str, Any] = {}
+    nodes = model.nodes
+    for name, column in nodes.index.items():
+        for resource, row in nodes.rows.items():
+            for array in ("allocatable", "idle", "used", "releasing", "foreign", "kube_requested"):
+                value = float(getattr(nodes.numbers, array)[row][column])
+                if value:
+                    found[f"{array} {resource} of node {name}"] = value
+    for key, task in model.tasks.items():
+        found[f"pod {key}"] = (task.uid, str(task.status), task.node)
+    for key, job in model.jobs.items():
+        phase = job.pod_group.status.phase if job.pod_group is not None else None
+        found[f"job {key}"] = (phase, sorted(model_tasks(job)))
+    for name, queue in model.queues.items():
+        found[f"queue {name}"] = queue.object.status.state
+    return found
+
+
+def model_tasks(job: Any) -> list[str]:
+    """The keys of a job's pods."""
+    return [task.key for task in job.tasks.values()]

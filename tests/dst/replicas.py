@@ -104,6 +104,7 @@ class SchedulerReplica(Replica):
             scheduler_configmap=(namespace, name, SCHEDULER_KEY),
             cache_dumper=False,
             schedule_period=2.0,
+            verify_incremental=True,
             kube_api_qps=200.0,
             kube_api_burst=400,
         )

@@ -71,6 +71,10 @@ class Outcome:
         return hashlib.sha256("\n".join(self.log).encode()).hexdigest()[:16]
 
 
+_FAULTS_OF_CODE = (TypeError, AttributeError, KeyError, IndexError, ValueError, AssertionError, RuntimeError)
+"""Errors that no fault of the cluster explains."""
+
+
 class _Lines(logging.Handler):
     """Log lines of the product as lines of the run."""
 
@@ -81,8 +85,12 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         process = virtual.PROCESS.get()
         text = record.getMessage()
-        if record.exc_info:
+        if record.exc_info and record.exc_info[1] is not None:
             text += f" [{record.exc_info[1]!r}]"
+            if isinstance(record.exc_info[1], _FAULTS_OF_CODE):
+                self._run.wrong(f"an unexpected error: {text}")
+        elif "verify-incremental" in text:
+            self._run.wrong(text)
         self._run.note(f"{process.name if process is not None else 'server'} {record.levelname.lower()}: {text}")
 
 
@@ -120,6 +128,11 @@ class Run:
     def note(self, text: str) -> None:
         """A line of the log."""
         self.lines.append(f"{self.loop.now:10.4f} {text}")
+
+    def wrong(self, text: str) -> None:
+        """Something that must not be."""
+        self.oracle.violations.append(f"{self.loop.now:.3f} s: {text}")
+        self.note(f"VIOLATION {text}")
 
     # ---- observers -------------------------------------------------------------------------------------------
 
@@ -188,7 +201,7 @@ class Run:
 
     async def _step(self, number: int) -> None:
         random = Random(f"{self.seed} step {number}")
-        await asyncio.sleep(random.expovariate(3.0))
+        await asyncio.sleep(random.expovariate(2.0))
         self.faults.now = self.loop.now
         key = f"user|step {number}"
         if key not in self.plan.disabled:

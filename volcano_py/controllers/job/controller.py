@@ -48,8 +48,6 @@ MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
 LONGEST_RETRY = 60.0
-CONFLICT_SECONDS = 0.02
-"""Delay after a write to an outdated version of the Job, until the informer delivers the new one."""
 
 
 def is_failed_create(error: Exception) -> bool:
@@ -196,7 +194,7 @@ class JobController:
             self._forget(key)
             return
         if isinstance(error, Conflict):
-            self.queue.add_after(key, CONFLICT_SECONDS)
+            self.queue.add_after_conflict(key)
             return
         self._failures.report(f"job {key}", error)
         metrics.RECONCILE_FAILURES.labels(self.name).inc()
