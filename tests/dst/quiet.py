@@ -19,7 +19,6 @@ POLL = 5.0
 RESTART = 45.0
 """Seconds after a restart in which nothing may change."""
 KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
-PRODUCT = ("scheduler", "dispatcher", "controllers")
 
 
 class Quiet:
@@ -116,14 +115,13 @@ class Quiet:
         run = self.run
         before = self._models()
         run.note("all processes are restarted")
-        number = len(run.writes)
+        run.watching = True
         for replica in run.replicas:
             replica.kill()
         await asyncio.sleep(RESTART)
-        written = [w for w in run.writes[number:] if w[1] in PRODUCT and not _is_time(w)]
-        for _, writer, kind, key in written[:3]:
-            run.wrong(f"a restart changes something: {writer} writes {kind} {key}")
-        if written:
+        for text in run.changes[:3]:
+            run.wrong(f"a restart changes something: {text}")
+        if run.changes:
             return
         for name, model in self._models().items():
             if not model:
@@ -133,11 +131,6 @@ class Quiet:
                 if old != new:
                     run.wrong(f"the model of {name} has {key} as {old}, and a fresh one as {new}")
                     return
-
-
-def _is_time(write: tuple[float, str, str, str]) -> bool:
-    """Whether a write is not a change of the cluster: the ConfigMap with the last valid configuration."""
-    return write[2] == "configmaps"
 
 
 def model_of(replica: SchedulerReplica) -> dict[str, Any]:

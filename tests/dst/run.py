@@ -25,6 +25,7 @@ from tests.dst.server import WRITER, ApiServer
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 
 STEPS = 200
+PRODUCT = ("scheduler", "dispatcher", "controllers")
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
 
 
@@ -94,6 +95,20 @@ class _Lines(logging.Handler):
         self._run.note(f"{process.name if process is not None else 'server'} {record.levelname.lower()}: {text}")
 
 
+_UNIMPORTANT = (".resourceVersion", ".managedFields", ".generation", ".status.conditions")
+
+
+def _difference(old: Any, new: Any, path: str = "") -> str:
+    """What differs between two objects, without their versions and the texts of conditions.
+
+    The text of a condition is not written again for each change of the cluster: a new process may say more.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        parts = [_difference(old.get(k), new.get(k), f"{path}.{k}") for k in {**old, **new} if old.get(k) != new.get(k)]
+        return "; ".join(part for part in parts if part)
+    return "" if path.endswith(_UNIMPORTANT) else f"{path}: {old!r} -> {new!r}"
+
+
 class Prepared:
     """The API server before the first step: the same for all runs, each of which has a copy (by fork)."""
 
@@ -122,8 +137,9 @@ class Run:
         self.replicas: list[Replica] = []
         self.steps: list[str] = []
         self._calls = 0
-        self.writes: list[tuple[float, str, str, str]] = []
-        """Time, writer, kind and key of each write of the product, without Leases and Events."""
+        self.watching = False
+        """Whether changes by the product are collected."""
+        self.changes: list[str] = []
 
     def note(self, text: str) -> None:
         """A line of the log."""
@@ -139,8 +155,12 @@ class Run:
     def _stored(self, collection: Any, event: Any) -> None:
         writer = WRITER.get()
         name = collection.name
-        if name not in ("leases.coordination.k8s.io", "events"):
-            self.writes.append((self.loop.now, writer, name, event.entry.key))
+        if self.watching and writer in PRODUCT and name not in ("leases.coordination.k8s.io", "events", "configmaps"):
+            old = {} if event.prev is None else event.prev.load()
+            what = _difference(old, {} if event.type == "DELETED" else event.entry.load())
+            self.note(f"changed by {writer}: {name} {event.entry.key}: {what}")
+            if what:
+                self.changes.append(f"{writer} writes {name} {event.entry.key}: {what[:300]}")
         if name in ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"):
             before = len(self.oracle.violations)
             self.oracle.observe(self.loop.now, writer, name, event.type, event.entry.load())

@@ -65,12 +65,17 @@ class JobController:
         workers: int = 3,
         max_requeue: int = 15,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """After `max_requeue` failed attempts a Job is terminated; a negative number means never."""
+        """After `max_requeue` failed attempts a Job is terminated; a negative number means never.
+
+        `clock` is for timestamps, `steady` for pauses: the time of day may be set back.
+        """
         self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
         self._clock = clock
+        self._steady = steady
         self._failures = FailureLog(log)
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
@@ -121,7 +126,7 @@ class JobController:
                 action = decision.action
                 await self._do(job, request, decision)
                 if request.evicted and decision.action in RESTARTS:
-                    self._evictions.restarted(key, self._clock())
+                    self._evictions.restarted(key, self._steady())
                 self._delayed.on_done(key, request, decision)
                 action = bus.SYNC_JOB
                 del requests[request]
@@ -162,7 +167,7 @@ class JobController:
         """Delay restarts after evictions; a request that was already delayed is not delayed again."""
         if decision.counts or decision.action not in RESTARTS or request.action:
             return decision
-        delay = max(decision.delay, self._evictions.delay(key, self._clock()))
+        delay = max(decision.delay, self._evictions.delay(key, self._steady()))
         return Decision(decision.action, delay, counts=False)
 
     def _postpone(self, key: str, job: Job, request: Request, decision: Decision) -> None:
@@ -181,7 +186,7 @@ class JobController:
         writes = [one for one in instructions if isinstance(one, UpdateStatus)]
         if not writes:
             return instructions
-        if all(only_counters(job, one) for one in writes) and (wait := self._held.wait(key, self._clock())):
+        if all(only_counters(job, one) for one in writes) and (wait := self._held.wait(key, self._steady())):
             self._pending.setdefault(key, {})[Request(bus.OUT_OF_SYNC)] = None
             self.queue.add_after(key, wait)
             return [one for one in instructions if one not in writes]
