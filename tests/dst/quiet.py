@@ -16,6 +16,8 @@ SETTLE = 180.0
 """Seconds after the faults in which everything that fits must be bound: watches that are silent are reopened after 45
 seconds, and no back-off is longer than a minute."""
 POLL = 5.0
+UNCHANGED = 12.0
+"""Seconds without a change after which nothing more is expected: the counters of queues are written every 5 seconds."""
 RESTART = 45.0
 """Seconds after a restart in which nothing may change."""
 KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
@@ -84,13 +86,15 @@ class Quiet:
 
     async def _settle(self) -> None:
         run, begun = self.run, self.run.loop.now
-        quiet = 0
         while True:
             await asyncio.sleep(POLL)
             left = self._left()
-            quiet = 0 if left else quiet + 1
+            if not any(isinstance(r, SchedulerReplica) and r.leading for r in run.replicas):
+                left.append("there is no leader")
+            if run.loop.now - run.last_change < UNCHANGED:
+                left.append("statuses still change")
             spent = run.loop.now - begun
-            if quiet >= 2 and spent >= AT_LEAST:
+            if not left and spent >= AT_LEAST:
                 return
             if spent >= SETTLE:
                 for text in left[:3]:

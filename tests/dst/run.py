@@ -140,6 +140,8 @@ class Run:
         self.watching = False
         """Whether changes by the product are collected."""
         self.changes: list[str] = []
+        self.last_change = 0.0
+        """When the product changed something, without Leases and Events."""
 
     def note(self, text: str) -> None:
         """A line of the log."""
@@ -155,7 +157,10 @@ class Run:
     def _stored(self, collection: Any, event: Any) -> None:
         writer = WRITER.get()
         name = collection.name
-        if self.watching and writer in PRODUCT and name not in ("leases.coordination.k8s.io", "events", "configmaps"):
+        ours = writer in PRODUCT and name not in ("leases.coordination.k8s.io", "events", "configmaps")
+        if ours:
+            self.last_change = self.loop.now
+        if self.watching and ours:
             old = {} if event.prev is None else event.prev.load()
             what = _difference(old, {} if event.type == "DELETED" else event.entry.load())
             self.note(f"changed by {writer}: {name} {event.entry.key}: {what}")

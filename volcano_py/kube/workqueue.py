@@ -1,8 +1,8 @@
 """The work queue of a controller: each key is queued at most once, and never processed by two workers at a time.
 
 As client-go's rate limiting queue: a key that is added while it is processed is queued again when it is done; retries
-wait 5 ms, 10 ms, ... per key, and all of them share a bucket of 10 per second (burst 100). Retries after a conflict have
-their own back-off.
+wait 5 ms, 10 ms, ... per key, and all of them share a bucket of 10 per second (burst 100). Retries after a
+conflict have their own back-off.
 """
 
 from __future__ import annotations

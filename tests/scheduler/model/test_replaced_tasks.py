@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.scheduler.model.test_updates import GROUP, POD, put, running, update
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.verification import differences
 
@@ -121,3 +122,18 @@ def test_an_update_of_annotations_moves_nothing() -> None:
     with patch.object(cluster.classes, "of", side_effect=cluster.classes.of) as called:
         update(cluster, "spec.tolerations", [])
         assert called.call_count == 1
+
+
+def test_a_bind_that_the_server_has_withdrawn() -> None:
+    """The API server was restored from a backup: the pod waits again, and its capacity is free. Found by the
+    simulation under faults."""
+    waiting = {**POD, "spec": {**POD["spec"], "nodeName": ""}, "status": {"phase": "Pending"}}
+    cluster, fresh = model(), model()
+    put(cluster, waiting)
+    cluster.assume(Bind("d", "p", "u", "n", "d/g"))
+    put(cluster, waiting)
+    assert cluster.tasks["d/p"].node == "n", "an event that is older than the bind"
+    put(cluster, {**POD, "status": {"phase": "Pending"}})
+    put(cluster, waiting)
+    put(fresh, waiting)
+    assert state(cluster) == state(fresh)

@@ -226,6 +226,7 @@ class Cluster(AssumedPlans):
             old is not None
             and status.IS_ALLOCATED[old.status]
             and not pod.spec.node_name
+            and not old.pod.spec.node_name  # else the API server has withdrawn the bind: it was restored from a backup
             and pod.metadata.uid == old.pod.metadata.uid
             and pod.metadata.deletion_timestamp is None
         ):
