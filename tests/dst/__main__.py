@@ -14,7 +14,7 @@ from tests.dst import virtual
 
 virtual.install()
 
-from tests.dst.command import main
+from tests.dst.command import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

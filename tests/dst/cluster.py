@@ -60,15 +60,17 @@ class Cluster:
         """Nodes, priorities, queues and the configuration of the scheduler."""
         for name, value in (("low", 10), ("high", 1000)):
             await self._call("POST", PRIORITIES, {"metadata": {"name": name}, "value": value})
-        for i in range(random.randint(2, 5)):
-            await self._create_node(manifests.node(f"n{i}", random))
         self.configuration = random.choice(list(manifests.CONFIGURATIONS))
+        # Few nodes, so that jobs of a higher priority find them full.
+        for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
+            await self._create_node(manifests.node(f"n{i}", random))
         namespace, name, key = CONFIGMAP
         body = manifests.configmap(name, namespace, key, self.configuration)
         await self._call("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
         for queue in ("root", "default"):
-            await self._call("POST", QUEUES, {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
-                             "metadata": {"name": queue}, "spec": {"weight": 1, "reclaimable": queue != "root"}})  # fmt: skip
+            first = manifests.queue(queue, random, "")
+            first["spec"] = {"weight": 1, "reclaimable": queue != "root"}
+            await self._call("POST", QUEUES, first)
             await self._call("PATCH", f"{QUEUES}/{queue}/status", {"status": {"state": "Open"}}, "user", MERGE)
         for i in range(random.randint(0, 3)):
             parents = ["", *sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n.startswith("p"))]
@@ -100,11 +102,13 @@ class Cluster:
             elif where and where not in self.lost and phase == "Pending":
                 await self._status(path, {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
                 self.running_since[uid] = now
-            elif phase == "Running" and where not in self.lost and self.finishing:
-                if now - self.running_since.get(uid, now) > 3 + 30 * chance(self.seed, "life", key, uid):
-                    failed = chance(self.seed, "fails", uid) < 0.2
-                    await self._status(path, {"phase": "Failed" if failed else "Succeeded"})
+            elif phase == "Running" and where not in self.lost and self.finishing and self._has_ended(key, uid, now):
+                failed = chance(self.seed, "fails", uid) < 0.2
+                await self._status(path, {"phase": "Failed" if failed else "Succeeded"})
         await self._collect()
+
+    def _has_ended(self, key: str, uid: str, now: float) -> bool:
+        return now - self.running_since.get(uid, now) > 3 + 30 * chance(self.seed, "life", key, uid)
 
     async def _status(self, path: str, status: Manifest) -> None:
         await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)

@@ -15,11 +15,19 @@ LIMIT = 300.0
 """Seconds of this machine after which a run has hung."""
 
 
-def outcomes(plans: Iterable[Plan], before: Callable[[], None] = lambda: None) -> Iterator[Outcome]:
-    """The outcome of each plan. `before` is called in the process of each run, to change the product."""
+def _nothing() -> None:
+    pass
+
+
+def player(before: Callable[[], None] = _nothing) -> Callable[[Plan], Outcome]:
+    """Runs plans. `before` is called in the process of each run, to change the product."""
     prepared = Prepared()
-    for plan in plans:
-        yield _forked(plan, prepared, before)
+    return lambda plan: _forked(plan, prepared, before)
+
+
+def outcomes(plans: Iterable[Plan], before: Callable[[], None] = _nothing) -> Iterator[Outcome]:
+    """The outcome of each plan."""
+    return map(player(before), plans)
 
 
 def _forked(plan: Plan, prepared: Prepared, before: Callable[[], None]) -> Outcome:

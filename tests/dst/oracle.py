@@ -84,8 +84,6 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
-    _changed_group: dict[str, float] = field(default_factory=dict)
-    _released: dict[str, float] = field(default_factory=dict)
     _requests: Counter[tuple[str, ...]] = field(default_factory=Counter)
     _minute: int = 0
     restored_at: float = -1e9
@@ -110,9 +108,6 @@ class Oracle:
             self._allocatable[key].append((now, obj))
         elif kind == "queues.scheduling.volcano.sh":
             self._queues[key].append((now, obj))
-        elif kind == "podgroups.scheduling.volcano.sh":
-            if before is None or before["spec"] != obj["spec"]:
-                self._changed_group[key] = now
         elif kind == "pods":
             self._pod(now, writer, before, obj)
 
@@ -139,9 +134,10 @@ class Oracle:
     def acknowledged(self, now: float, verb: str, plural: str, key: str) -> None:
         """A bind was answered with success: the pod has its node, unless it is gone."""
         pod = self.objects["pods"].get(key)
-        if verb == "POST binding" and pod is not None and not pod["spec"].get("nodeName"):
-            if now - self.restored_at > 30 and pod["metadata"]["uid"] in self.bound:
-                self._wrong(now, f"the acknowledged bind of pod {key} is lost")
+        if verb != "POST binding" or pod is None or pod["spec"].get("nodeName"):
+            return
+        if now - self.restored_at > 30 and pod["metadata"]["uid"] in self.bound:
+            self._wrong(now, f"the acknowledged bind of pod {key} is lost")
 
     # ---- pods ------------------------------------------------------------------------------------------------
 
@@ -204,8 +200,8 @@ class Oracle:
         for name in mine:
             if mine[name] and total[name] > limits[name]:
                 names = ", ".join(sorted(_key(other) for other in on_node))
-                self._wrong(now, f"node {node} has {float(limits[name]):g} {name}, and {float(total[name]):g} are bound "
-                                 f"after the bind of {key}: {names}")  # fmt: skip
+                have, held = float(limits[name]), float(total[name])
+                self._wrong(now, f"node {node} has {have:g} {name}, and {held:g} are bound after {key}: {names}")
         ports = host_ports(pod)
         for other in on_node:
             if other is not pod and ports & host_ports(other):
@@ -218,7 +214,7 @@ class Oracle:
 
     def _check_queue(self, now: float, pod: Object) -> None:
         group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod))
-        if group is None or self._changed_group.get(group_of(pod), 0) > now - STALE and not self._new(group_of(pod)):
+        if group is None:
             return
         queue = group["spec"].get("queue") or "default"
         while queue:
@@ -236,18 +232,11 @@ class Oracle:
             members = self._of_queue(queue, now)
             for name, limit in limits.items():
                 total = sum((requests(other).get(name, Fraction()) for other in members), Fraction())
-                if limit is not None and total > limit and self.strict_queues:
-                    self._wrong(now, f"queue {queue} has a capability of {float(limit):g} {name}, and {float(total):g} "
-                                     f"are bound after the bind of {_key(pod)}")  # fmt: skip
+                if limit is not None and total > limit:
+                    text = f"has a capability of {float(limit):g} {name}, and {float(total):g} are bound"
+                    self._wrong(now, f"queue {queue} {text} after {_key(pod)}")
             spec = (self.objects["queues.scheduling.volcano.sh"].get(queue) or {}).get("spec") or {}
             queue = spec.get("parent") or ""
-
-    strict_queues: bool = True
-    """Whether the configuration enforces the capability of queues."""
-
-    def _new(self, group: str) -> bool:
-        """Whether a PodGroup has never changed its queue: it changed only by its creation."""
-        return True
 
     def _of_queue(self, queue: str, now: float) -> list[Object]:
         """The bound pods of a queue and of those below it."""

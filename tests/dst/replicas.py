@@ -86,10 +86,10 @@ class Replica:
 
     def heal(self) -> None:
         """End all faults of this replica."""
-        for process in self.processes():
-            process.cut_off = False
-            if process.stopped:
-                process.go_on()
+        for mine in self.processes():
+            mine.cut_off = False
+            if mine.stopped:
+                mine.go_on()
 
 
 class SchedulerReplica(Replica):
