@@ -21,6 +21,7 @@ CORE = "/api/v1/namespaces/default"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+HYPERNODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGMAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
@@ -44,6 +45,8 @@ class Cluster:
         """Nodes whose kubelet is gone."""
         self.finishing = True
         """Whether pods end."""
+        self.longest = 30.0 if chance(seed, "longest life") < 0.5 else 150.0
+        """Seconds that a pod runs, at most: with the larger value the cluster is full."""
         self.running_since: dict[str, float] = {}
         self.leaving_since: dict[str, float] = {}
 
@@ -108,7 +111,7 @@ class Cluster:
         await self._collect()
 
     def _has_ended(self, key: str, uid: str, now: float) -> bool:
-        return now - self.running_since.get(uid, now) > 3 + 30 * chance(self.seed, "life", key, uid)
+        return now - self.running_since.get(uid, now) > 3 + self.longest * chance(self.seed, "life", key, uid)
 
     async def _status(self, path: str, status: Manifest) -> None:
         await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)
@@ -149,6 +152,8 @@ class Cluster:
             await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
         elif drawn < 0.66:
             await self._edit_queue(random)
+        elif drawn < 0.67:
+            await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
 
     async def create_gang(self, random: Random, number: int) -> None:
         """A PodGroup and its pods, in either order."""
@@ -252,8 +257,12 @@ class Cluster:
             case "reload":
                 await self.reload(random.choice(list(manifests.CONFIGURATIONS)))
             case "many":
-                for i in range(random.randint(3, 6)):
-                    await self.create_gang(random, number * 1000 + i)
+                if random.random() < 0.5:
+                    for i in range(30):
+                        await self._call("POST", HYPERNODES, manifests.hyper_node(f"m{number}-{i}", random, large=True))
+                else:
+                    for i in range(random.randint(3, 6)):
+                        await self.create_gang(random, number * 1000 + i)
             case _:
                 return False
         return True

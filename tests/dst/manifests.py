@@ -12,7 +12,8 @@ ZONES = ("a", "b")
 
 CONFIGURATIONS = {
     "allocate": 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n- plugins:\n  - name: capacity\n  - name: predicates\n  - name: nodeorder\n",
+    "  - name: conformance\n- plugins:\n  - name: capacity\n  - name: predicates\n  - name: nodeorder\n"
+    "  - name: network-topology-aware\n",
     "enqueue": 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
     "  - name: conformance\n- plugins:\n  - name: overcommit\n  - name: drf\n  - name: predicates\n"
     "  - name: proportion\n  - name: nodeorder\n  - name: binpack\n",
@@ -104,6 +105,20 @@ def queue(name: str, random: Random, parent: str) -> Manifest:
     if parent:
         wanted["parent"] = parent
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": wanted}
+
+
+def hyper_node(name: str, random: Random, large: bool = False) -> Manifest:
+    """A HyperNode whose member is a pattern of node names; a large one is valid, and costs much."""
+    pattern = f"(n|x){random.randint(0, 5)}" + (
+        f"|(ab{random.randint(0, 9)}c){{{random.randint(400, 900)}}}" if large else ""
+    )
+    member = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": 1, "members": [member]},
+    }
 
 
 def budget(name: str, app: str, minimum: int) -> Manifest:

@@ -59,6 +59,7 @@ class Network:
         self.counts: Counter[tuple[str, ...]] = Counter()
         self.streams: list[Stream] = []
         self.requests: Callable[[str, str, Place, int], None] = lambda process, verb, place, status: None
+        self.sent: Callable[[Process, str, Place], None] = lambda process, verb, place: None
 
     def latency(self, *key: object) -> float:
         """Seconds of one way: short, and sometimes long."""
@@ -106,6 +107,8 @@ class SimulatedTransport:
             self._gate()
         if not process.alive:
             raise self._lost(request, "the process is gone", sent=False)
+        if process.component == "dispatcher" and request.method != "GET":
+            net.sent(process, verb, place)
         fault = net.faults.of_request(process, verb, place, number)
         if process.cut_off or fault.kind in ("hang", "refuse"):
             sent = fault.kind != "refuse"
@@ -121,7 +124,8 @@ class SimulatedTransport:
             await asyncio.sleep(fault.seconds)
         target = product._target(request.path, request.params)
         headers = {**request.headers, "User-Agent": self._agent}
-        served = net.server.begin(process.component, HttpRequest(request.method, target, headers, request.body or b""))
+        http = HttpRequest(request.method, target, headers, request.body or b"")
+        served = net.server.begin(process.component, http, process.name)
         spent = fault.seconds if fault.kind == "delay" else 0.0
         try:
             async with asyncio.timeout(max(0.001, request.seconds - spent)):

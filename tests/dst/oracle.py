@@ -20,6 +20,11 @@ STALE = 150.0
 MOST_REQUESTS = 90
 """Requests of one component about one object in one minute."""
 ENDED = ("Succeeded", "Failed")
+WHOLE_WITHIN = 60.0
+"""Seconds within which the binds of a gang have been tried, all of them, unless something has disturbed it."""
+STEAL_NOTICED = 13.0
+"""Seconds after which a leader must have noticed that another candidate has taken its Lease: its renew deadline, and
+the time that a request may take."""
 BINDER = "dispatcher"
 """The user that binds and evicts for the product."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
@@ -72,6 +77,15 @@ class Bound:
 
 
 @dataclass
+class _Gang:
+    """A gang whose binds have begun at some time."""
+
+    since: float
+    wanted: int
+    pods: set[str] = field(default_factory=set)
+
+
+@dataclass
 class Oracle:
     """Observes every write. `violations` are texts, the first one first."""
 
@@ -84,6 +98,13 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
+    _tried: dict[str, _Gang] = field(default_factory=dict)
+    """Gangs whose binds have begun."""
+    _disturbed: float = -1e9
+    _holder: tuple[float, str] = (-1e9, "")
+    """Since when who holds the scheduler's Lease."""
+    _identities: dict[str, str] = field(default_factory=dict)
+    """The process that has written each identity into the Lease."""
     _requests: Counter[tuple[str, ...]] = field(default_factory=Counter)
     _minute: int = 0
     restored_at: float = -1e9
@@ -94,8 +115,10 @@ class Oracle:
         """One write to the store: the object after it, or the last state of a deleted one."""
         key = _key(obj)
         before = self.objects[kind].get(key)
+        self._check_gangs(now)
         if type_ == "DELETED":
             self.objects[kind].pop(key, None)
+            self._forget_gang(group_of(obj) if kind == "pods" else key)
             if kind == "nodes":
                 self._allocatable[key].append((now, {}))
             elif kind == "queues.scheduling.volcano.sh":
@@ -105,10 +128,17 @@ class Oracle:
             return
         self.objects[kind][key] = obj
         if kind == "nodes":
+            if before is None or before.get("spec") != obj.get("spec"):
+                self._disturbed = now
             self._allocatable[key].append((now, obj))
         elif kind == "queues.scheduling.volcano.sh":
             self._queues[key].append((now, obj))
+        elif kind == "podgroups.scheduling.volcano.sh":
+            if before is not None and before["spec"] != obj["spec"]:
+                self._forget_gang(key)
         elif kind == "pods":
+            if before is not None and before["metadata"]["uid"] != obj["metadata"]["uid"]:
+                self._forget_gang(group_of(obj))
             self._pod(now, writer, before, obj)
 
     def restored(self, now: float) -> None:
@@ -138,6 +168,58 @@ class Oracle:
             return
         if now - self.restored_at > 30 and pod["metadata"]["uid"] in self.bound:
             self._wrong(now, f"the acknowledged bind of pod {key} is lost")
+
+    # ---- leaders and gangs -----------------------------------------------------------------------------------
+
+    def lease(self, now: float, process: str, holder: str) -> None:
+        """The scheduler's Lease was written by a process."""
+        if holder != self._holder[1]:
+            self._holder = (now, holder)
+            self._disturbed = now
+        if process and holder:
+            self._identities[holder] = process
+
+    def sent(self, now: float, process: str, verb: str, plural: str, key: str) -> None:
+        """A dispatcher sends a write, which is on its way from now on."""
+        since, holder = self._holder
+        leader = self._identities.get(holder, "")
+        if plural != "leases" and leader != process and now - since > (0.0 if leader else STEAL_NOTICED):
+            self._wrong(
+                now, f"{process} sends {verb} {plural} {key}, and {leader or holder or 'nobody'} holds the Lease"
+            )
+        pod = self.objects["pods"].get(key)
+        if verb == "POST binding" and pod is not None:
+            self._try(now, pod)
+
+    def disturbed(self, now: float) -> None:
+        """A process was killed, stopped or cut off, or the configuration has changed."""
+        self._disturbed = now
+
+    def _try(self, now: float, pod: Object) -> None:
+        name = group_of(pod)
+        group = self.objects["podgroups.scheduling.volcano.sh"].get(name)
+        if group is None:
+            return
+        gang = self._tried.get(name)
+        if gang is None or now - gang.since > WHOLE_WITHIN:
+            started = [
+                other
+                for other in self.objects["pods"].values()
+                if group_of(other) == name and (other["spec"].get("nodeName") or not active(other))
+            ]
+            gang = self._tried[name] = _Gang(now, (group["spec"].get("minMember") or 1) - len(started))
+        gang.pods.add(pod["metadata"]["uid"])
+
+    def _forget_gang(self, name: str) -> None:
+        self._tried.pop(name, None)
+
+    def _check_gangs(self, now: float) -> None:
+        for name, gang in list(self._tried.items()):
+            if now - gang.since <= WHOLE_WITHIN:
+                continue
+            del self._tried[name]
+            if len(gang.pods) < gang.wanted and self._disturbed < gang.since - 5:
+                self._wrong(now, f"{len(gang.pods)} pods of gang {name} were bound, and {gang.wanted} must be together")
 
     # ---- pods ------------------------------------------------------------------------------------------------
 

@@ -113,7 +113,8 @@ class SchedulerReplica(Replica):
 
     @property
     def leading(self) -> bool:
-        return self.process is not None and self.scheduler is not None and self.scheduler.handle.leading
+        """Whether it leads, and makes decisions."""
+        return self.process is not None and self.scheduler is not None and self.scheduler.handle.deciding
 
 
 class ControllerReplica(Replica):

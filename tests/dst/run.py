@@ -21,7 +21,7 @@ from tests.dst.oracle import Oracle
 from tests.dst.processes import Process
 from tests.dst.quiet import Quiet
 from tests.dst.replicas import ControllerReplica, Replica, SchedulerReplica, install
-from tests.dst.server import WRITER, ApiServer
+from tests.dst.server import SENDER, WRITER, ApiServer
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 
 STEPS = 200
@@ -132,6 +132,7 @@ class Run:
         self.faults = Faults(plan.seed, plan.disabled, plan.only)
         self.network = Network(server, self.faults, self.note, plan.seed)
         self.network.requests = self._request
+        self.network.sent = self._sent
         self.oracle = Oracle()
         self.cluster = Cluster(server, self.faults, plan.seed, self.note)
         self.replicas: list[Replica] = []
@@ -166,18 +167,33 @@ class Run:
             self.note(f"changed by {writer}: {name} {event.entry.key}: {what}")
             if what:
                 self.changes.append(f"{writer} writes {name} {event.entry.key}: {what[:300]}")
+        before = len(self.oracle.violations)
+        if name == "leases.coordination.k8s.io" and event.entry.name == "volcano":
+            holder = (event.entry.load().get("spec") or {}).get("holderIdentity") or ""
+            self.oracle.lease(self.loop.now, SENDER.get(), holder)
         if name in ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"):
-            before = len(self.oracle.violations)
             self.oracle.observe(self.loop.now, writer, name, event.type, event.entry.load())
-            for text in self.oracle.violations[before:]:
-                self.note(f"VIOLATION {text}")
+        self._report(before)
+
+    def _report(self, before: int) -> None:
+        """Note what the oracle has found since."""
+        for text in self.oracle.violations[before:]:
+            self.note(f"VIOLATION {text}")
+
+    def _sent(self, process: Process, verb: str, place: Place) -> None:
+        before = len(self.oracle.violations)
+        key = f"{place.namespace}/{place.name}" if place.namespace else place.name
+        self.oracle.sent(self.loop.now, process.name, verb, place.plural, key)
+        self._report(before)
 
     def _request(self, process: str, verb: str, place: Place, status: int) -> None:
+        before = len(self.oracle.violations)
         component = "dispatcher" if "/" in process else "controllers" if process.startswith("c") else "scheduler"
         key = f"{place.namespace}/{place.name}" if place.namespace else place.name
         self.oracle.requested(self.loop.now, component, verb, place.plural, key if place.name else "")
         if status < 300:
             self.oracle.acknowledged(self.loop.now, verb, place.plural, key)
+        self._report(before)
 
     def _admission(self) -> None:
         """Put the faults of webhooks before Volcano's rules."""
@@ -237,6 +253,8 @@ class Run:
         kind = self.faults.of_step("cluster", number)
         if kind is not None:
             self.note(f"fault: {kind.name}")
+            if kind.kind == "reload":
+                self.oracle.disturbed(self.loop.now)
             await self.cluster.fault(kind, number, self.loop.now)
         kind = self.faults.of_step("process", number)
         if kind is not None:
@@ -244,6 +262,7 @@ class Run:
 
     async def _break(self, kind: Kind, number: int) -> None:
         """Inject a fault of the layer `process`."""
+        self.oracle.disturbed(self.loop.now)
         random = Random(f"{self.seed} {kind.name} {number}")
         replica = random.choice(self.replicas)
         seconds = 1 + kind.longest * random.random()
@@ -264,7 +283,7 @@ class Run:
                 if processes:
                     process = random.choice(processes)
                     process.stop()
-                    self.loop.call_later(seconds, lambda: process.go_on() if process.stopped else None)
+                    self.loop.call_later(seconds, self._go_on, process)
             case "cut off":
                 processes = replica.processes()
                 for process in processes:
@@ -282,8 +301,14 @@ class Run:
         self.faults.did(kind, number, replica.component)
 
     def _connect(self, processes: list[Process]) -> None:
+        self.oracle.disturbed(self.loop.now)
         for process in processes:
             process.cut_off = False
+
+    def _go_on(self, process: Process) -> None:
+        self.oracle.disturbed(self.loop.now)
+        if process.stopped:
+            process.go_on()
 
     async def _steal(self) -> None:
         """Another candidate takes the Lease for a moment, and disappears."""

@@ -23,6 +23,8 @@ from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import User
 
 GROUPS = ("system:masters", "system:authenticated")
+SENDER: contextvars.ContextVar[str] = contextvars.ContextVar("sender", default="")
+"""The process of this request."""
 WRITER: contextvars.ContextVar[str] = contextvars.ContextVar("writer", default="server")
 """Who sent the request whose write is observed."""
 
@@ -127,11 +129,12 @@ class ApiServer:
         """Send bookmarks, as a running server does."""
         asyncio.get_running_loop().create_task(self.server._send_bookmarks(), context=self.context.copy())
 
-    def begin(self, user: str, request: HttpRequest) -> asyncio.Task[Any]:
+    def begin(self, user: str, request: HttpRequest, process: str = "") -> asyncio.Task[Any]:
         """Serve a request as a task of the server."""
         request.headers["Authorization"] = f"Bearer {user}"
         context = self.context.copy()
         context.run(WRITER.set, user)
+        context.run(SENDER.set, process)
         context.run(PROCESS.set, None)
         return asyncio.get_running_loop().create_task(self.server.handle(request), context=context)  # type: ignore[arg-type]
 
