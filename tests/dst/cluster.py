@@ -244,8 +244,11 @@ class Cluster:
                 await self._delete(random, pods, groups)
             case "recreate" if pods:
                 await self._recreate(random, pods)
-            case "edit" if groups:
-                name = random.choice(sorted(groups)).partition("/")[2]
+            case "edit":
+                free = sorted(key for key, group in groups.items() if not group["metadata"].get("ownerReferences"))
+                if not free:
+                    return False
+                name = random.choice(free).partition("/")[2]
                 body = random.choice(
                     (
                         {"spec": {"minMember": random.randint(1, 3)}},

@@ -11,7 +11,8 @@ from tests.dst.replicas import SchedulerReplica
 if TYPE_CHECKING:
     from tests.dst.run import Run
 
-AT_LEAST = 30.0
+AT_LEAST = 70.0
+"""Seconds after the faults in which every back-off has ended: none is longer than a minute."""
 SETTLE = 180.0
 """Seconds after the faults in which everything that fits must be bound: watches that are silent are reopened after 45
 seconds, and no back-off is longer than a minute."""

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scheduler.model.test_updates import GROUP, POD, put, running, update
+from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Bind
+from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.verification import differences
 
@@ -136,4 +137,17 @@ def test_a_bind_that_the_server_has_withdrawn() -> None:
     put(cluster, {**POD, "status": {"phase": "Pending"}})
     put(cluster, waiting)
     put(fresh, waiting)
+    assert state(cluster) == state(fresh)
+
+
+def test_a_deletion_that_the_server_has_withdrawn() -> None:
+    """After the same restore: the pod runs, and nothing is being released."""
+    cluster, fresh = model(), model()
+    put(cluster, POD)
+    cluster.assume(Evict("d", "p", "u", "d/g", "preempt"))
+    put(cluster, POD)
+    assert cluster.tasks["d/p"].status == status.RELEASING, "an event that is older than the eviction"
+    put(cluster, {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    put(cluster, POD)
+    put(fresh, POD)
     assert state(cluster) == state(fresh)

@@ -246,7 +246,12 @@ class Cluster(AssumedPlans):
         except ValueError:
             self._drop_task(key)
             raise
-        leaving = old is not None and old.status == status.RELEASING and old.uid == task.uid
+        leaving = (
+            old is not None
+            and old.status == status.RELEASING
+            and old.uid == task.uid
+            and old.pod.metadata.deletion_timestamp is None  # else the API server has withdrawn the deletion
+        )
         if leaving and task.status in (status.RUNNING, status.BOUND):
             task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:
