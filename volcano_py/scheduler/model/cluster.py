@@ -30,7 +30,7 @@ from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.spec_class import PodKeys, SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats, same_place
+from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, is_newer, repeats, same_place
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
@@ -226,7 +226,8 @@ class Cluster(AssumedPlans):
             old is not None
             and status.IS_ALLOCATED[old.status]
             and not pod.spec.node_name
-            and not old.pod.spec.node_name  # else the API server has withdrawn the bind: it was restored from a backup
+            # If it had a node, the API server has withdrawn the bind: it was restored from a backup.
+            and not (old.pod.spec.node_name and is_newer(old.pod, pod))
             and pod.metadata.uid == old.pod.metadata.uid
             and pod.metadata.deletion_timestamp is None
         ):
@@ -250,7 +251,7 @@ class Cluster(AssumedPlans):
             old is not None
             and old.status == status.RELEASING
             and old.uid == task.uid
-            and old.pod.metadata.deletion_timestamp is None  # else the API server has withdrawn the deletion
+            and not (old.pod.metadata.deletion_timestamp and is_newer(old.pod, pod))  # the same of a deletion
         )
         if leaving and task.status in (status.RUNNING, status.BOUND):
             task.status = status.RELEASING  # our eviction is in flight
