@@ -40,7 +40,8 @@ class Cluster:
         self.faults = faults
         self.seed = seed
         self.log = log
-        self.number = 0
+        self.trees = True
+        """Whether all configurations so far limit parent queues."""
         self.lost: set[str] = set()
         """Nodes whose kubelet is gone."""
         self.finishing = True
@@ -64,6 +65,7 @@ class Cluster:
         for name, value in (("low", 10), ("high", 1000)):
             await self._call("POST", PRIORITIES, {"metadata": {"name": name}, "value": value})
         self.configuration = random.choice(list(manifests.CONFIGURATIONS))
+        self.trees = self.configuration != "enqueue"
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
             await self._create_node(manifests.node(f"n{i}", random))
@@ -277,6 +279,7 @@ class Cluster:
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         await self._call("PATCH", path, body, "user", MERGE)
         self.configuration = configuration
+        self.trees = self.trees and configuration != "enqueue"
 
     async def _node_back(self, node: str) -> None:
         self.lost.discard(node)

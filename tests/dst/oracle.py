@@ -93,6 +93,8 @@ class Oracle:
     objects: dict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
     bound: dict[str, Bound] = field(default_factory=dict)
     """By UID of the pod."""
+    trees: bool = True
+    """Whether the limits of parent queues hold: the plugin proportion knows no parents."""
     binds: int = 0
     evictions: int = 0
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
@@ -318,7 +320,7 @@ class Oracle:
                     text = f"has a capability of {float(limit):g} {name}, and {float(total):g} are bound"
                     self._wrong(now, f"queue {queue} {text} after {_key(pod)}")
             spec = (self.objects["queues.scheduling.volcano.sh"].get(queue) or {}).get("spec") or {}
-            queue = spec.get("parent") or ""
+            queue = (spec.get("parent") or "") if self.trees else ""
 
     def _of_queue(self, queue: str, now: float) -> list[Object]:
         """The bound pods of a queue and of those below it."""

@@ -171,6 +171,7 @@ class Run:
         if name == "leases.coordination.k8s.io" and event.entry.name == "volcano":
             holder = (event.entry.load().get("spec") or {}).get("holderIdentity") or ""
             self.oracle.lease(self.loop.now, SENDER.get(), holder)
+        self.oracle.trees = self.cluster.trees
         if name in ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"):
             self.oracle.observe(self.loop.now, writer, name, event.type, event.entry.load())
         self._report(before)

@@ -222,13 +222,15 @@ class Cluster(AssumedPlans):
     def _put_pod(self, pod: core.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         old = self.tasks.get(key)
+        same = old is not None and pod.metadata.uid == old.pod.metadata.uid
+        newer = old is not None and same and is_newer(old.pod, pod)
         if (
             old is not None
+            and same
             and status.IS_ALLOCATED[old.status]
             and not pod.spec.node_name
             # If it had a node, the API server has withdrawn the bind: it was restored from a backup.
-            and not (old.pod.spec.node_name and is_newer(old.pod, pod))
-            and pod.metadata.uid == old.pod.metadata.uid
+            and not (old.pod.spec.node_name and newer)
             and pod.metadata.deletion_timestamp is None
         ):
             return  # an event that precedes our own bind: the assumed state is newer
@@ -251,7 +253,7 @@ class Cluster(AssumedPlans):
             old is not None
             and old.status == status.RELEASING
             and old.uid == task.uid
-            and not (old.pod.metadata.deletion_timestamp and is_newer(old.pod, pod))  # the same of a deletion
+            and not (old.pod.metadata.deletion_timestamp and newer)  # else the deletion was withdrawn, in the same way
         )
         if leaving and task.status in (status.RUNNING, status.BOUND):
             task.status = status.RELEASING  # our eviction is in flight
