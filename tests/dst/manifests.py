@@ -12,15 +12,15 @@ ZONES = ("a", "b")
 
 CONFIGURATIONS = {
     "allocate": 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n- plugins:\n  - name: capacity\n  - name: predicates\n  - name: nodeorder\n"
+    "  - name: conformance\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n  - name: nodeorder\n"
     "  - name: network-topology-aware\n",
     "enqueue": 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
     "  - name: conformance\n- plugins:\n  - name: overcommit\n  - name: drf\n  - name: predicates\n"
     "  - name: proportion\n  - name: nodeorder\n  - name: binpack\n",
     "preempt": 'actions: "allocate, preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n  - name: pdb\n- plugins:\n  - name: capacity\n  - name: predicates\n  - name: nodeorder\n",
+    "  - name: conformance\n  - name: pdb\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n  - name: nodeorder\n",
     "reclaim": 'actions: "allocate, reclaim, preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n'
-    "  - name: gang\n  - name: conformance\n- plugins:\n  - name: capacity\n  - name: predicates\n"
+    "  - name: gang\n  - name: conformance\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n"
     "  - name: nodeorder\n",
 }
 """Configurations of the scheduler by name."""
