@@ -10,18 +10,29 @@ Manifest = dict[str, Any]
 GPU = "example.com/gpu"
 ZONES = ("a", "b")
 
+
+def _configuration(actions: str, first: tuple[str, ...], second: tuple[str, ...]) -> str:
+    """The text of a configuration with two tiers. Limits of queues hold in trees."""
+    lines = [f'actions: "{actions}"', "tiers:"]
+    for tier in (first, second):
+        lines.append("- plugins:")
+        for plugin in tier:
+            lines.append(f"  - name: {plugin}")
+            lines += ["    enableHierarchy: true"] if plugin == "capacity" else []
+    return "\n".join(lines) + "\n"
+
+
+_FIRST = ("priority", "gang", "conformance")
+_SECOND = ("capacity", "predicates", "nodeorder")
 CONFIGURATIONS = {
-    "allocate": 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n  - name: nodeorder\n"
-    "  - name: network-topology-aware\n",
-    "enqueue": 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n- plugins:\n  - name: overcommit\n  - name: drf\n  - name: predicates\n"
-    "  - name: proportion\n  - name: nodeorder\n  - name: binpack\n",
-    "preempt": 'actions: "allocate, preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-    "  - name: conformance\n  - name: pdb\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n  - name: nodeorder\n",
-    "reclaim": 'actions: "allocate, reclaim, preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n'
-    "  - name: gang\n  - name: conformance\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n  - name: predicates\n"
-    "  - name: nodeorder\n",
+    "allocate": _configuration("allocate, backfill", _FIRST, (*_SECOND, "network-topology-aware")),
+    "enqueue": _configuration(
+        "enqueue, allocate, backfill",
+        _FIRST,
+        ("overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"),
+    ),
+    "preempt": _configuration("allocate, preempt, backfill", (*_FIRST, "pdb"), _SECOND),
+    "reclaim": _configuration("allocate, reclaim, preempt, backfill", _FIRST, _SECOND),
 }
 """Configurations of the scheduler by name."""
 

@@ -96,6 +96,8 @@ class SchedulerReplica(Replica):
     """A decider with its dispatcher."""
 
     scheduler: Scheduler | None = None
+    verify = False
+    """Whether each cycle compares the incremental model with one that is built from scratch, which takes time."""
 
     async def _main(self, process: Process) -> None:
         pipes.ALL.append(process)
@@ -103,8 +105,8 @@ class SchedulerReplica(Replica):
         options = Options(
             scheduler_configmap=(namespace, name, SCHEDULER_KEY),
             cache_dumper=False,
-            schedule_period=2.0,
-            verify_incremental=True,
+            schedule_period=5.0,
+            verify_incremental=self.verify,
             kube_api_qps=200.0,
             kube_api_burst=400,
         )

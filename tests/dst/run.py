@@ -226,7 +226,9 @@ class Run:
         self._admission()
         self.note(f"configuration {self.cluster.configuration}, faults: {', '.join(self.faults.rates) or 'none'}")
         for i in range(random.choice((1, 2, 2, 2))):
-            self.replicas.append(SchedulerReplica(self.loop, f"s{i}", "scheduler", self.note))
+            scheduler = SchedulerReplica(self.loop, f"s{i}", "scheduler", self.note)
+            scheduler.verify = virtual.chance(self.seed, "verify") < 0.2
+            self.replicas.append(scheduler)
         for i in range(random.choice((1, 1, 2))):
             self.replicas.append(ControllerReplica(self.loop, f"c{i}", "controllers", self.note))
         for replica in self.replicas:
