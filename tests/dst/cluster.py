@@ -154,13 +154,15 @@ class Cluster:
             await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
         elif drawn < 0.66:
             await self._edit_queue(random)
-        elif drawn < 0.67:
+        elif drawn < 0.76 and self.configuration in ("preempt", "reclaim"):
+            await self.create_urgent(random, number, pods)
+        elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
 
     async def create_gang(self, random: Random, number: int) -> None:
         """A PodGroup and its pods, in either order."""
         name, size = f"g{number}", random.randint(1, 4)
-        minimum = random.randint(1, size)
+        minimum = random.choice((1, random.randint(1, size)))
         priority = random.choice(("", "", "low", "high"))
         group = manifests.pod_group(name, minimum, self._queue(random), priority)
         pods = [manifests.pod(f"{name}-{i}", manifests.spec(random), name) for i in range(size)]
@@ -174,6 +176,22 @@ class Cluster:
             await self._call("POST", f"{CORE}/pods", pod)
         if not first:
             await self._call("POST", GROUPS, group)
+
+    async def create_urgent(self, random: Random, number: int, pods: dict[str, Manifest]) -> None:
+        """Fill the cluster with pods of little importance, of which more run than must, or ask for their place."""
+        name = f"u{number}"
+        full = sum(
+            1 for pod in pods.values() if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ENDED
+        )
+        size, priority = (4, "low") if full < 6 else (random.randint(1, 2), "high")
+        group = manifests.pod_group(name, 1 if priority == "low" else size, "default", priority)
+        if await self._call("POST", GROUPS, group) >= 400:
+            return
+        for i in range(size):
+            pod = manifests.pod(f"{name}-{i}", manifests.spec(random, 2), name)
+            pod["spec"].pop("nodeSelector", None)
+            pod["spec"]["priorityClassName"] = priority
+            await self._call("POST", f"{CORE}/pods", pod)
 
     def _queue(self, random: Random) -> str:
         queues = self.server.objects("queues.scheduling.volcano.sh")

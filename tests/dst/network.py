@@ -202,6 +202,11 @@ class Stream:
         self.over = False
         self.version = ""
 
+    @property
+    def idle(self) -> bool:
+        """Whether everything was read."""
+        return not self._queue
+
     def answered(self, task: asyncio.Task[Any]) -> None:
         """The server has ended the response; a failure is one that came before the stream."""
         if task.cancelled() or self.over:

@@ -96,6 +96,8 @@ class Oracle:
     trees: bool = True
     """Whether the limits of parent queues hold: the plugin proportion knows no parents."""
     binds: int = 0
+    bound_at: float = -1e9
+    """When the product bound a pod last."""
     evictions: int = 0
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
@@ -234,6 +236,7 @@ class Oracle:
             self.bound[uid] = Bound(node, now, writer)
             if writer == BINDER:
                 self.binds += 1
+                self.bound_at = now
                 self._check_bind(now, pod, node)
         was_deleted = before is not None and before["metadata"].get("deletionTimestamp")
         if pod["metadata"].get("deletionTimestamp") and not was_deleted and writer == BINDER:

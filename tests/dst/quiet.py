@@ -106,6 +106,11 @@ class Quiet:
     def _describe(self) -> None:
         """The objects as lines of the log, for whoever reads it."""
         objects = self._objects()
+        for name, model in self._models().items():
+            for key, pod in objects["pods"].items():
+                where = pod["spec"].get("nodeName", "")
+                if (known := model.get(f"pod {key}", ("", "", ""))[2]) != where:
+                    self.run.note(f"{name} has pod {key} on {known or 'no node'}, and it is on {where or 'none'}")
         for kind, found in (*objects.items(), ("jobs", self.run.server.objects("jobs.batch.volcano.sh"))):
             for key, obj in found.items():
                 metadata = {
