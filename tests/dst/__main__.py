@@ -1,4 +1,4 @@
-"""python -m tests.dst: runs of the deterministic simulation. See docs/simulation.md."""
+"""python -m tests.dst: runs of the deterministic simulation. See docs/simulation-under-faults.md."""
 
 from __future__ import annotations
 
