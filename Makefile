@@ -8,7 +8,7 @@ CLUSTER ?=
 TIMES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage mutation conformance lint explore reference-long bench performance manifests docs clean
+.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage dst mutation conformance lint explore reference-long bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ e2e-envtest: setup ## the acceptance suite on kube-apiserver and etcd of KUBEBUI
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \
 	  tests/scheduler tests/scenarios tests/simulate tests/reference --cov
+
+dst: setup ## simulate the whole system under faults, once for each seed: make dst SEEDS=100
+	@$(BIN)/python -m tests.dst --quiet --seeds $(or $(SEEDS),20) --first $(or $(FIRST),1)
 
 mutation: setup ## how many small faults, put into gang, drf, proportion, capacity, preempt and reclaim, the tests find
 	@$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))

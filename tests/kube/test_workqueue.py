@@ -99,3 +99,16 @@ async def test_shut_down_hands_out_the_rest():
         await queue.get()
     await asyncio.sleep(0.03)
     assert len(queue) == 0
+
+
+async def test_conflicts_are_retried_at_once_and_then_with_back_off(monkeypatch):
+    """A 409 that lasts is not repeated fifty times a second. Found by the simulation under faults."""
+    queue, delays = WorkQueue(), []
+    monkeypatch.setattr(queue, "add_after", lambda key, seconds: delays.append(seconds))
+    for _ in range(12):
+        queue.add_after_conflict("a")
+    assert delays[:3] == [0.02, 0.04, 0.08] and delays[-1] == 10.0
+    assert queue.retries("a") == 0
+    queue.forget("a")
+    queue.add_after_conflict("a")
+    assert delays[-1] == 0.02

@@ -106,13 +106,17 @@ class Executor:
         self._event(about, event.type, event.reason, event.message)
 
     async def take(self, rt: ResourceType, obj: ApiObject) -> bool:
-        """Delete a Command; True if this call deleted it. Raises KubeError."""
+        """Delete a Command; True if this call deleted it. Raises KubeError; Conflict if it still exists."""
         if not self._leading():
             raise NotLeading
         metadata = obj.metadata
         try:
             await self._client.delete(rt, metadata.name, metadata.namespace or None, uid=metadata.uid)
-        except (NotFound, Conflict):
+        except NotFound:
+            return False
+        except Conflict:
+            if await self._exists(rt, metadata.namespace, metadata.name, metadata.uid):
+                raise
             return False
         return True
 
@@ -190,14 +194,24 @@ class Executor:
                 rt, name, namespace or None, uid=uid, propagation_policy=instruction.propagation or None
             )
             answer = await _carried_out(write, {"namespace": namespace, "name": name})
-        except (NotFound, Conflict):
-            # deleted, or replaced by another object with the same name
+        except NotFound:
+            self._forget(rt, key, uid)
+            return
+        except Conflict:
+            # Usually another object has the name. If not, the mirror must keep this one: no watch would return it.
+            if await self._exists(rt, namespace, name, uid):
+                raise
             self._forget(rt, key, uid)
             return
         if answer is None or (answer.get("metadata") or {}).get("deletionTimestamp"):
             self._note(rt, answer)
         else:
             self._forget(rt, key, uid)
+
+    async def _exists(self, rt: ResourceType, namespace: str, name: str, uid: str) -> bool:
+        """Whether the object with this UID exists now. Uses list: `get` may be denied. Raises KubeError."""
+        found = await self._client.list(rt, namespace or None, field_selector=f"metadata.name={name}")
+        return any(obj["metadata"].get("uid") == uid for obj in found)
 
     async def _update_status(self, instruction: UpdateStatus, versions: dict[tuple[ResourceType, str], str]) -> None:
         rt, key = instruction.rt, (instruction.rt, f"{instruction.namespace}/{instruction.name}")

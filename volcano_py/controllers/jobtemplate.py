@@ -15,8 +15,6 @@ from volcano_py.controllers.runner import Cluster, jobs_of_template
 from volcano_py.kube.errors import Conflict
 from volcano_py.kube.workqueue import WorkQueue
 
-CONFLICT_SECONDS = 0.02
-
 
 def template_of(job: Job) -> tuple[str, str] | None:
     """Namespace and name of the template that a Job was created from: a namespace has no dots, a name may."""
@@ -56,6 +54,6 @@ class JobTemplateController:
             try:
                 await self._executor.carry_out(instructions, template)
             except Conflict:
-                self.queue.add_after(key, CONFLICT_SECONDS)
+                self.queue.add_after_conflict(key)
                 return
         self.queue.forget(key)

@@ -1,7 +1,8 @@
 """The work queue of a controller: each key is queued at most once, and never processed by two workers at a time.
 
 As client-go's rate limiting queue: a key that is added while it is processed is queued again when it is done; retries
-wait 5 ms, 10 ms, ... per key, and all of them share a bucket of 10 per second (burst 100).
+wait 5 ms, 10 ms, ... per key, and all of them share a bucket of 10 per second (burst 100). Retries after a
+conflict have their own back-off.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Generic, TypeVar
 from volcano_py.kube.ratelimit import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
+
+FIRST_CONFLICT, LONGEST_CONFLICT = 0.02, 10.0
+"""Seconds before a retry after a conflict: the watch usually delivers the newer version within the first ones."""
 
 
 class ShutDown(Exception):
@@ -39,6 +43,7 @@ class WorkQueue(Generic[K]):
         self._processing: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        self._conflicts: dict[K, int] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._shutting_down = False
 
@@ -76,9 +81,19 @@ class WorkQueue(Generic[K]):
         own = min(self._longest_retry, self._first_retry * 2 ** min(failures, 60))
         self.add_after(key, max(own, self._bucket.reserve()))
 
+    def add_after_conflict(self, key: K) -> None:
+        """`add` soon, and later each time: a server may respond with a conflict although no version is newer.
+
+        Conflicts are no `retries`.
+        """
+        conflicts = self._conflicts.get(key, 0)
+        self._conflicts[key] = conflicts + 1
+        self.add_after(key, min(LONGEST_CONFLICT, FIRST_CONFLICT * 2 ** min(conflicts, 60)))
+
     def forget(self, key: K) -> None:
         """Reset the back-off of a key: processing succeeded, or was abandoned."""
         self._failures.pop(key, None)
+        self._conflicts.pop(key, None)
 
     def retries(self, key: K) -> int:
         """The number of `add_rate_limited` calls for the key since `forget`."""

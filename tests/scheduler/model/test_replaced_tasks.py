@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scheduler.model.test_updates import GROUP, POD, put, running, update
+from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.verification import differences
 
@@ -119,3 +121,42 @@ def test_an_update_of_annotations_moves_nothing() -> None:
     with patch.object(cluster.classes, "of", side_effect=cluster.classes.of) as called:
         update(cluster, "spec.tolerations", [])
         assert called.call_count == 1
+
+
+def at(version: int, pod: Any, **metadata: Any) -> Any:
+    return {**pod, "metadata": {**pod["metadata"], **metadata, "resourceVersion": str(version)}}
+
+
+WAITING = {**POD, "spec": {**POD["spec"], "nodeName": ""}, "status": {"phase": "Pending"}}
+
+
+def test_a_bind_that_the_server_has_withdrawn() -> None:
+    """The API server was restored from a backup: the pod waits again, and its capacity is free. Found by the
+    simulation under faults."""
+    cluster, fresh = model(), model()
+    put(cluster, at(1, WAITING))
+    cluster.assume(Bind("d", "p", "u", "n", "d/g"))
+    put(cluster, at(2, WAITING))
+    assert cluster.tasks["d/p"].node == "n", "an event that is older than the bind"
+    put(cluster, at(5, {**POD, "status": {"phase": "Pending"}}))
+    put(cluster, at(4, WAITING))
+    assert cluster.tasks["d/p"].node == "n", "the watch is behind what was read"
+    put(cluster, at(6, WAITING))
+    put(fresh, at(6, WAITING))
+    assert state(cluster) == state(fresh)
+
+
+def test_a_deletion_that_the_server_has_withdrawn() -> None:
+    """After the same restore: the pod runs, and nothing is being released."""
+    cluster, fresh = model(), model()
+    put(cluster, at(1, POD))
+    cluster.assume(Evict("d", "p", "u", "d/g", "preempt"))
+    put(cluster, at(2, POD))
+    assert cluster.tasks["d/p"].status == status.RELEASING, "an event that is older than the eviction"
+    put(cluster, at(5, POD, deletionTimestamp="2026-01-01T00:00:00Z"))
+    behind = copy.deepcopy(cluster)
+    put(behind, at(4, POD))
+    assert behind.tasks["d/p"].status == status.RELEASING, "the watch is behind what was read"
+    put(cluster, at(6, POD))
+    put(fresh, at(6, POD))
+    assert state(cluster) == state(fresh)

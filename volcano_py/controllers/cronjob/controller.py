@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_SLEEP = 600.0
 """Maximum seconds until a CronJob is reconciled again: the clock of the node may change."""
-CONFLICT_SECONDS = 0.02
-"""Delay after a write to an outdated version of the CronJob, until the watch delivers the new one."""
 
 
 class CronJobController:
@@ -51,7 +49,7 @@ class CronJobController:
         try:
             await self._carry_out(cronjob, decision)
         except Conflict:
-            self.queue.add_after(key, CONFLICT_SECONDS)
+            self.queue.add_after_conflict(key)
             return
         self.queue.forget(key)
         if decision.again is not None:

@@ -48,8 +48,6 @@ MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
 LONGEST_RETRY = 60.0
-CONFLICT_SECONDS = 0.02
-"""Delay after a write to an outdated version of the Job, until the informer delivers the new one."""
 
 
 def is_failed_create(error: Exception) -> bool:
@@ -67,12 +65,17 @@ class JobController:
         workers: int = 3,
         max_requeue: int = 15,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """After `max_requeue` failed attempts a Job is terminated; a negative number means never."""
+        """After `max_requeue` failed attempts a Job is terminated; a negative number means never.
+
+        `clock` is for timestamps, `steady` for pauses: the time of day may be set back.
+        """
         self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
         self._clock = clock
+        self._steady = steady
         self._failures = FailureLog(log)
         self._executor = cluster.executor
         self._pending: dict[str, dict[Request, None]] = {}
@@ -123,7 +126,7 @@ class JobController:
                 action = decision.action
                 await self._do(job, request, decision)
                 if request.evicted and decision.action in RESTARTS:
-                    self._evictions.restarted(key, self._clock())
+                    self._evictions.restarted(key, self._steady())
                 self._delayed.on_done(key, request, decision)
                 action = bus.SYNC_JOB
                 del requests[request]
@@ -164,7 +167,7 @@ class JobController:
         """Delay restarts after evictions; a request that was already delayed is not delayed again."""
         if decision.counts or decision.action not in RESTARTS or request.action:
             return decision
-        delay = max(decision.delay, self._evictions.delay(key, self._clock()))
+        delay = max(decision.delay, self._evictions.delay(key, self._steady()))
         return Decision(decision.action, delay, counts=False)
 
     def _postpone(self, key: str, job: Job, request: Request, decision: Decision) -> None:
@@ -183,7 +186,7 @@ class JobController:
         writes = [one for one in instructions if isinstance(one, UpdateStatus)]
         if not writes:
             return instructions
-        if all(only_counters(job, one) for one in writes) and (wait := self._held.wait(key, self._clock())):
+        if all(only_counters(job, one) for one in writes) and (wait := self._held.wait(key, self._steady())):
             self._pending.setdefault(key, {})[Request(bus.OUT_OF_SYNC)] = None
             self.queue.add_after(key, wait)
             return [one for one in instructions if one not in writes]
@@ -196,7 +199,7 @@ class JobController:
             self._forget(key)
             return
         if isinstance(error, Conflict):
-            self.queue.add_after(key, CONFLICT_SECONDS)
+            self.queue.add_after_conflict(key)
             return
         self._failures.report(f"job {key}", error)
         metrics.RECONCILE_FAILURES.labels(self.name).inc()

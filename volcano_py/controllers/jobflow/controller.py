@@ -25,8 +25,6 @@ from volcano_py.webhooks.jobflows import validate_jobflow
 
 log = logging.getLogger(__name__)
 
-CONFLICT_SECONDS = 0.02
-"""Delay after a write to an outdated version of the JobFlow, until the watch delivers the new one."""
 REFUSED_SECONDS = 60.0
 """Interval of retries of a JobFlow that is denied repeatedly: a missing object may be created."""
 
@@ -65,7 +63,7 @@ class JobFlowController:
         try:
             await self._executor.carry_out(instructions, flow)
         except Conflict:
-            self.queue.add_after(key, CONFLICT_SECONDS)
+            self.queue.add_after_conflict(key)
             return
         except KubeError as error:
             self._failed(flow, error)

@@ -82,22 +82,22 @@ class QueueController:
         counters = count(groups)
         for phase, gauge in metrics.QUEUE_POD_GROUPS.items():
             gauge.labels(name).set(counters[phase.lower()])
-        now = time.time()
-        wait = self._pace.wait(name, len(self._queues), now)
+        steady = time.monotonic()  # the time of day may be set back
+        wait = self._pace.wait(name, len(self._queues), steady)
         seen = Observed(
             queue=queue,
             members=len(groups),
             parent=self._queues.get(queue.spec.parent) if queue.spec.parent else None,
             children=self._queues.by_index(name),
             problems=problems_of_queue(queue, MirroredQueues(self._queues)),
-            now=format_time(now),
+            now=format_time(time.time()),
             counters=counters,
             counters_are_due=not wait,
         )
         instructions, follow_ups = reconcile(seen, action)
         await self._executor.carry_out(instructions, queue)
         if any(isinstance(one, Patch) and one.subresource for one in instructions):
-            self._pace.wrote(name, now)
+            self._pace.wrote(name, steady)
         elif wait and differ(queue, counters):
             self._pending.setdefault(name, {})[bus.SYNC_QUEUE] = None
             self.queue.add_after(name, wait)

@@ -30,7 +30,7 @@ from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
 from volcano_py.scheduler.model.spec_class import PodKeys, SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, repeats, same_place
+from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, is_newer, repeats, same_place
 from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
@@ -222,11 +222,15 @@ class Cluster(AssumedPlans):
     def _put_pod(self, pod: core.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         old = self.tasks.get(key)
+        same = old is not None and pod.metadata.uid == old.pod.metadata.uid
+        newer = old is not None and same and is_newer(old.pod, pod)
         if (
             old is not None
+            and same
             and status.IS_ALLOCATED[old.status]
             and not pod.spec.node_name
-            and pod.metadata.uid == old.pod.metadata.uid
+            # If it had a node, the API server has withdrawn the bind: it was restored from a backup.
+            and not (old.pod.spec.node_name and newer)
             and pod.metadata.deletion_timestamp is None
         ):
             return  # an event that precedes our own bind: the assumed state is newer
@@ -245,7 +249,12 @@ class Cluster(AssumedPlans):
         except ValueError:
             self._drop_task(key)
             raise
-        leaving = old is not None and old.status == status.RELEASING and old.uid == task.uid
+        leaving = (
+            old is not None
+            and old.status == status.RELEASING
+            and old.uid == task.uid
+            and not (old.pod.metadata.deletion_timestamp and newer)  # else the deletion was withdrawn, in the same way
+        )
         if leaving and task.status in (status.RUNNING, status.BOUND):
             task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:

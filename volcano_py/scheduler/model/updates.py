@@ -30,6 +30,12 @@ def changes_scheduling(old: Pod, new: Pod) -> bool:
     )
 
 
+def is_newer(old: Pod, new: Pod) -> bool:
+    """Whether a pod is certainly a newer version: one that was read for an unknown outcome may be ahead of the watch."""
+    a, b = old.metadata.resource_version, new.metadata.resource_version
+    return a.isdecimal() and b.isdecimal() and int(b) > int(a)
+
+
 def same_place(old: Task, new: Task, job: Job | None) -> bool:
     """Whether a task keeps its class, job and node. Not of a bare pod: its substitute for a PodGroup depends on it."""
     return (

@@ -1,0 +1,73 @@
+"""A 409 although nothing has changed: the API server may respond with one. Found by the simulation under faults."""
+
+from typing import Any, cast
+
+import pytest
+
+from volcano_py.api.bus import Command
+from volcano_py.api.kinds import COMMAND, PODGROUP
+from volcano_py.api.meta import ObjectMeta
+from volcano_py.api.scheduling import PodGroup
+from volcano_py.controllers.executor import Executor
+from volcano_py.controllers.instructions import Delete
+from volcano_py.kube.client import Client
+from volcano_py.kube.errors import Conflict
+
+
+class Server:
+    """Responds to deletions with 409, and has an object with this UID."""
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+
+    async def delete(self, *_: Any, **__: Any) -> None:
+        raise Conflict(409, "Conflict", "")
+
+    async def list(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        return [{"metadata": {"name": "g", "namespace": "default", "uid": self.uid}}] if self.uid else []
+
+
+class Mirror:
+    """Notes what is forgotten."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[str] = []
+        self.informer = self
+
+    def on(self, **_: Any) -> None:
+        pass
+
+    def forget(self, key: str, uid: str) -> None:
+        self.forgotten.append(key)
+
+
+def executor(uid: str) -> tuple[Executor, Mirror]:
+    made, mirror = Executor(cast(Client, Server(uid))), Mirror()
+    made.attach(PODGROUP, cast(Any, mirror))
+    return made, mirror
+
+
+ABOUT = PodGroup(metadata=ObjectMeta(name="owner", namespace="default", uid="o"))
+DELETE = Delete(PODGROUP, "default", "g", uid="1")
+
+
+async def test_an_object_that_still_exists_is_not_forgotten() -> None:
+    """A Job that restarts waited for ever for the admission of a PodGroup that it took for deleted."""
+    made, mirror = executor("1")
+    with pytest.raises(Conflict):
+        await made.carry_out([DELETE], ABOUT)
+    assert mirror.forgotten == []
+
+
+@pytest.mark.parametrize("uid", ("", "2"))
+async def test_an_object_that_is_gone_or_replaced_is_forgotten(uid: str) -> None:
+    made, mirror = executor(uid)
+    await made.carry_out([DELETE], ABOUT)
+    assert mirror.forgotten == ["default/g"]
+
+
+async def test_a_command_that_still_exists_is_tried_again() -> None:
+    command = Command(metadata=ObjectMeta(name="g", namespace="default", uid="1"))
+    with pytest.raises(Conflict):
+        await executor("1")[0].take(COMMAND, command)
+    assert not await executor("2")[0].take(COMMAND, command)
