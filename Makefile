@@ -87,6 +87,9 @@ lint: setup ## ruff, mypy, import contracts, Dockerfile, YAML; prints the longes
 ha: setup ## leaders that fail in all ways, and rolling upgrades, with real processes; prints the table (3 minutes)
 	@$(BIN)/python -m tests.ha $(ARGUMENTS)
 
+fuzz: setup ## new input for all that reads data of others: make fuzz MINUTES=5; prints a table, fails on a fault
+	@$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(ARGUMENTS)
+
 explore: setup ## run the property tests on new random examples, for what the steady ones miss
 	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests/scheduler tests/kube/test_http1.py
 
