@@ -8,7 +8,7 @@ CLUSTER ?=
 TIMES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage dst mutation conformance lint explore reference-long bench performance manifests docs clean
+.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage dst mutation conformance lint ha fuzz soak explore reference-long goals bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ lint: setup ## ruff, mypy, import contracts, Dockerfile, YAML; prints the longes
 	@$(BIN)/yamllint -d '{extends: relaxed, rules: {line-length: disable}}' conf crds .github tests/scenarios tests/chart/values
 	@echo "Longest modules (lines):"
 	@find volcano_py -name '*.py' | xargs wc -l | sort -rn | sed -n '2,9p'
+
+ha: setup ## leaders that fail in all ways, and rolling upgrades, with real processes; prints the table (3 minutes)
+	@$(BIN)/python -m tests.ha $(ARGUMENTS)
+
+fuzz: setup ## new input for all that reads data of others: make fuzz MINUTES=5; prints a table, fails on a fault
+	@$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(ARGUMENTS)
 
 explore: setup ## run the property tests on new random examples, for what the steady ones miss
 	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests/scheduler tests/kube/test_http1.py

@@ -22,6 +22,7 @@ LAYERS = {
     "control-plane": "Controllers and admission: CPU and requests a Job, at rest, after a restart.",
     "sandbox": "The sandbox itself: rates over TLS, memory, time to start.",
     "watching": "kopf against our informer.",
+    "soak": "Pods through the sandbox for hours: memory, descriptors, tasks and latency by tenth.",
     "apiserver": "Time to bind on kube-apiserver and etcd from $KUBEBUILDER_ASSETS.",
 }
 main = LazyGroup(

@@ -27,6 +27,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
+    from volcano_py.kube.termination import until_terminated
 
     logs.configure("controller-manager")
 
@@ -42,7 +43,7 @@ def controller_manager(flags: tuple[str, ...]) -> None:
             await run(client, options)
 
     try:
-        asyncio.run(work(options))
+        asyncio.run(until_terminated(work(options)))
     except NotLeading:
         fail("leadership was lost; another instance is the leader now")
     except ValueError as e:

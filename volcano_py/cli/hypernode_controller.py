@@ -66,6 +66,7 @@ def _run(options: Options) -> None:
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
+    from volcano_py.kube.termination import until_terminated
 
     async def work() -> None:
         flags = (options.kubeconfig or None, options.master or None)
@@ -75,7 +76,7 @@ def _run(options: Options) -> None:
             await run(client, options, make=lambda cluster, _: [HyperNodeController(cluster)], component=LEASE)
 
     try:
-        asyncio.run(work())
+        asyncio.run(until_terminated(work()))
     except NotLeading:
         fail("leadership was lost; another instance is the leader now")
     except (KubeError, TaskEnded, ValueError) as error:

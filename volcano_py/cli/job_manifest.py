@@ -109,10 +109,12 @@ def from_file(path: str) -> Manifest:
     """The job of a YAML file. Raises ValueError and OSError."""
     import yaml
 
+    from volcano_py.api import yaml_documents
+
     if ".yaml" not in path and ".yml" not in path:
         raise ValueError(f"only support yaml file, found {path}")
     try:
-        document = yaml.safe_load(Path(path).read_text())
+        document = yaml_documents.load(Path(path).read_text())
     except yaml.YAMLError as e:
         raise ValueError(f"{path}: not valid YAML: {' '.join(str(e).split())}") from None
     if not isinstance(document, dict) or document.get("kind") != "Job":

@@ -40,8 +40,10 @@ def _deserves(branch: Branch) -> bool:
 def _actions(text: str) -> set[str]:
     import yaml
 
+    from volcano_py.api import yaml_documents
+
     try:
-        document: Any = yaml.safe_load(text)
+        document: Any = yaml_documents.load(text)
     except yaml.YAMLError:
         return set()
     actions = document.get("actions") if isinstance(document, dict) else None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 from typing import Any
 
 import click
@@ -71,20 +69,17 @@ def _run(options: Options) -> None:
     from volcano_py.kube.client import Client
     from volcano_py.kube.errors import KubeError
     from volcano_py.kube.supervise import TaskEnded
+    from volcano_py.kube.termination import until_terminated
     from volcano_py.webhooks.manager import run
 
     async def work() -> None:
         flags = (options.kubeconfig or None, options.master or None)
-        serving = asyncio.current_task()
-        assert serving is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
         limits: dict[str, Any] = {"qps": options.kube_api_qps, "burst": options.kube_api_burst}
         async with Client.for_flags(*flags, **limits, user_agent="volcano-py/webhook-manager") as client:
-            with contextlib.suppress(asyncio.CancelledError):
-                await run(client, options)
+            await run(client, options)
 
     try:
-        asyncio.run(work())
+        asyncio.run(until_terminated(work()))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
     except (KubeError, TaskEnded, ValueError) as error:

@@ -125,13 +125,24 @@ class Executor:
     ) -> None:
         waiting = iter(instructions)
         errors: list[BaseException] = []
+        succeeded = False
 
         async def lane() -> None:
-            for instruction in waiting:
+            nonlocal succeeded
+            while succeeded or len(errors) < AT_ONCE:  # if all of the first ones fail, so would the others
+                try:
+                    instruction = next(waiting)
+                except StopIteration:
+                    return
+                except Exception as error:  # an instruction that is made when it is due, and cannot be
+                    errors.append(error)
+                    return
                 try:
                     await self._one(instruction, about, versions)
                 except KubeError as error:
                     errors.append(error)
+                else:
+                    succeeded = True
 
         await asyncio.gather(*(lane() for _ in range(min(AT_ONCE, len(instructions)))))
         if errors:

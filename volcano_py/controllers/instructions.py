@@ -7,7 +7,7 @@ executes them in order, those in a `Together` concurrently, and stops at the fir
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -124,7 +124,7 @@ class Again(Struct, frozen=True):
 class Together(Struct, frozen=True):
     """Instructions in any order."""
 
-    instructions: tuple[Single, ...]
+    instructions: Sequence[Single]
 
 
 Instruction = Single | Again | Together

@@ -126,11 +126,27 @@ class ExecCredentials:
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
             raise KubeError(f"{self._where}: {self._command} exited with code {done.returncode}: {last}")
+        return self._status_of(done.stdout)
+
+    def _status_of(self, output: str) -> dict[str, Any]:
+        """The credentials in the program's output. Raises KubeError."""
         try:
-            status = json.loads(done.stdout)["status"]
+            status = json.loads(output)["status"]
             assert isinstance(status, dict)
-        except (ValueError, KeyError, TypeError, AssertionError):
+        except (ValueError, KeyError, TypeError, AssertionError, RecursionError):
             raise KubeError(f"{self._where}: {self._command} returned no credentials; run it manually") from None
+        for field in ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp"):
+            found = status.get(field)
+            printable = found is None or (isinstance(found, str) and found.isascii())
+            if not printable or (field == "token" and found and not found.isprintable()):
+                raise KubeError(f"{self._where}: {self._command} returned an invalid status.{field}; run it manually")
+        try:
+            _seconds(status.get("expirationTimestamp"))
+        except (ValueError, OverflowError):
+            stamp = status["expirationTimestamp"]
+            raise KubeError(
+                f"{self._where}: {self._command} returned status.expirationTimestamp {stamp!r}, which is not a time"
+            ) from None
         return status
 
 

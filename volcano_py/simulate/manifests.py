@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology
+from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology, yaml_documents
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.model.group_names import NATIVE
@@ -86,7 +86,7 @@ def read(paths: Iterable[str]) -> list[Manifest]:
 def parse(text: str, where: str) -> list[Manifest]:
     """The objects of one text. Raises ManifestError."""
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        documents = yaml_documents.load_all(text, _Loader)
     except yaml.MarkedYAMLError as e:
         line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
         raise ManifestError(f"{where}{line}: not valid YAML: {e.problem}") from None

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from volcano_py import __version__
+from volcano_py.kube.errors import UNDECODABLE
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Shard
@@ -65,7 +66,10 @@ def replay(
                 )
                 model.cycle = line.cycle
             case entries.Settings():
-                configuration = msgspec.convert(line.configuration, Configuration)
+                try:
+                    configuration = msgspec.convert(line.configuration, Configuration)
+                except msgspec.ValidationError as error:
+                    raise _damaged(path, error) from None
             case entries.Cycle():
                 if model is None or configuration is None:
                     raise ArchiveError(f"{path} is damaged: a cycle comes before its inputs; record again")
@@ -75,7 +79,10 @@ def replay(
                 if line.number == cycle:
                     return
             case _ if model is not None:
-                _apply(model, line)
+                try:
+                    _apply(model, line)
+                except (*UNDECODABLE, LookupError) as error:
+                    raise _damaged(path, error) from None
     if not seen:
         raise ArchiveError(f"{path} has no complete cycle; let the scheduler run longer with --record")
     if cycle is not None:
@@ -93,8 +100,12 @@ def lines_of(path: Path) -> Iterator[entries.Line]:
     try:
         for line in lines:
             yield _line.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ArchiveError(f"{path} is damaged ({error}); copy it again") from None
+    except UNDECODABLE as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> ArchiveError:
+    return ArchiveError(f"{path} is damaged ({error}); copy it again")
 
 
 def _run(model: Cluster, configuration: Configuration, line: entries.Cycle, registry: Registry) -> Replayed:

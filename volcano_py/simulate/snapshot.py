@@ -16,6 +16,7 @@ import msgspec
 from volcano_py import __version__
 from volcano_py.api import core
 from volcano_py.api.codec import to_manifest
+from volcano_py.kube.errors import UNDECODABLE
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.scheduler.model.cluster import Cluster
@@ -150,7 +151,7 @@ def load(path: Path) -> Snapshot:
         if unknown or len(head.kinds) != len(lines) - 1:
             raise ArchiveError(f"{path} is damaged; recreate it with `{SAVE}`")
         objects = {kind: _list_decoder(kind).decode(line) for kind, line in zip(head.kinds, lines[1:], strict=True)}
-    except (msgspec.MsgspecError, IndexError, UnicodeDecodeError) as error:
+    except (*UNDECODABLE, IndexError) as error:
         raise ArchiveError(f"{path} is damaged ({error}); recreate it with `{SAVE}`") from None
     return Snapshot(
         head.time,

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from volcano_py.api import yaml_documents
 from volcano_py.webhooks.pods import ResourceGroup
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ _MAPS = ("object", "labels")
 def parse(text: str) -> list[ResourceGroup]:
     """The resource groups of a file. Raises ValueError with the position of the error."""
     try:
-        document = yaml.safe_load(text)
+        document = yaml_documents.load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -458,3 +458,35 @@ def test_a_pod_that_a_profile_evicts_gets_the_event_of_kube_scheduler():
     assert follow_ups(evicted) == [
         Event("Pod", "ns", "a", "uid-a", "Normal", "Preempted", "Preempted by pod x on node n1")
     ]
+
+
+def test_before_a_regular_end_only_gangs_whose_binds_have_begun_are_bound(machine):
+    begun = [bind(f"a{i}", group="ns/begun") for i in range(6)]
+    other = [bind(f"b{i}", group="ns/other") for i in range(2)]
+    machine.plan(1, [*begun, *other, condition("c")], now=0.0)
+    first = machine.take(0.0)
+    assert len(first) == 4
+    machine.finish()
+    assert outcomes(machine) == {7: "lost", 8: "lost", 9: "lost"}
+    machine.plan(20, [bind("late")], now=1.0)
+    assert outcomes(machine) == {20: "lost"}
+    for item in first:
+        machine.done(item, 1.0)
+    written = []
+    while items := machine.take(1.0):
+        written += ops(items)
+        for item in items:
+            machine.done(item, 1.0)
+    assert [op for op in written if isinstance(op, Bind)] == begun[4:]
+    assert outcomes(machine) == dict.fromkeys(range(1, 7), "done")
+    assert machine.backlog == 0
+
+
+def test_a_regular_end_that_loses_the_lease_writes_nothing_more(machine):
+    machine.plan(1, [bind(f"a{i}") for i in range(6)], now=0.0)
+    first = machine.take(0.0)
+    machine.finish()
+    machine.lead(False, 1.0)
+    assert outcomes(machine) == {5: "lost", 6: "lost"}
+    machine.failed(first[0], DOWN, 1.0)
+    assert machine.take(1.0) == []

@@ -115,6 +115,17 @@ async def test_many_operations_are_sent_in_several_frames(tmp_path, api, monkeyp
         assert len(sent[-1].operations) == 8, "binds that wait for each other are one plan"
 
 
+async def test_a_gang_that_is_being_bound_is_bound_whole_before_a_regular_end(tmp_path, api):
+    # more binds than are in flight at a time
+    binds = put_pods(api, 400)
+    async with Running(tmp_path, api, max_in_flight=2) as d:
+        d.handle.emit(binds)
+        await d.until(lambda: api.bindings)
+    assert len(api.bindings) == 400
+    assert all(d.outcome(b) == ["done"] for b in binds)
+    assert api.objects[LEASE]["spec"]["holderIdentity"] == ""
+
+
 async def test_the_decider_gets_the_counts_of_the_requests(tmp_path, api):
     binds = put_pods(api, 3)
     api.fault("POST /api/v1/namespaces/default/pods/p2/", lambda r: status(403, "Forbidden", "not you"))

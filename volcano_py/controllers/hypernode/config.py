@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
+from volcano_py.api import yaml_documents
 from volcano_py.api.duration import parse_duration
 
 KEY = "volcano-controller.conf"
@@ -57,7 +58,7 @@ def parse(data: Mapping[str, str] | None) -> list[Source]:
         raise ValueError(f"config key not found in ConfigMap: {KEY}")
     assert data is not None
     try:
-        document = yaml.safe_load(data[KEY])
+        document = yaml_documents.load(data[KEY])
     except yaml.YAMLError as error:
         raise ValueError(f"{KEY} is not YAML: {' '.join(str(error).split())}") from None
     entries = _field(document or {}, "", dict).get("networkTopologyDiscovery") or []
@@ -70,7 +71,8 @@ def parse(data: Mapping[str, str] | None) -> list[Source]:
 
 def _source(entry: dict[str, Any], path: str) -> Source:
     name = _field(entry.get("source"), f"{path}.source", str)
-    reference = _field(entry.get("credentials") or {}, f"{path}.credentials", dict).get("secretRef") or {}
+    credentials = _field(entry.get("credentials") or {}, f"{path}.credentials", dict)
+    reference = _field(credentials.get("secretRef") or {}, f"{path}.credentials.secretRef", dict)
     interval = str(entry.get("interval") or "0s")
     try:
         seconds = parse_duration(interval)

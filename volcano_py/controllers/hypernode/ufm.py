@@ -117,10 +117,15 @@ async def fetch(source: Source, user: str, password: str) -> list[Mapping[str, A
                     raise UfmError(f"GET {url}: the response is larger than {LARGEST_ANSWER >> 20} MiB")
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise UfmError(f"GET {url}: {str(error) or type(error).__name__}") from None
+    return ports_of(bytes(body), f"GET {url}")
+
+
+def ports_of(body: bytes, where: str) -> list[Mapping[str, Any]]:
+    """The ports in a response. Raises UfmError."""
     try:
-        ports = orjson.loads(bytes(body))
+        ports = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UfmError(f"GET {url}: the response is not JSON: {error}") from None
+        raise UfmError(f"{where}: the response is not JSON: {error}") from None
     if not isinstance(ports, list) or not all(isinstance(port, dict) for port in ports):
-        raise UfmError(f"GET {url}: the response is not a list of ports")
+        raise UfmError(f"{where}: the response is not a list of ports")
     return ports

@@ -23,13 +23,14 @@ from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_job
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.failures import FailureLog, from_outside
-from volcano_py.controllers.instructions import Create, Emit, Instruction, Together, UpdateStatus
+from volcano_py.controllers.instructions import Emit, Instruction, Together, UpdateStatus
 from volcano_py.controllers.job import events
 from volcano_py.controllers.job.backoff import EvictionBackoff
 from volcano_py.controllers.job.counters import Held, only_counters
 from volcano_py.controllers.job.delayed import DelayedActions
 from volcano_py.controllers.job.failed_create import set_condition
 from volcano_py.controllers.job.observed import Observed, Unready, with_task_defaults
+from volcano_py.controllers.job.pod_creates import PodCreates
 from volcano_py.controllers.job.podgroup import controls
 from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
@@ -291,11 +292,10 @@ class JobController:
                 metrics.JOB_FAILED.labels(*labels).inc()
         created = before.metadata.creation_timestamp
         for instruction in instructions:
-            if isinstance(instruction, Together) and created:
-                for one in instruction.instructions:
-                    if isinstance(one, Create) and one.rt == POD:
-                        waited = max(0.0, self._clock() - parse_time(created))
-                        metrics.POD_CREATION_LATENCY.observe(waited * 1000)
+            if isinstance(instruction, Together) and isinstance(instruction.instructions, PodCreates) and created:
+                waited = max(0.0, self._clock() - parse_time(created))
+                for _ in range(len(instruction.instructions)):
+                    metrics.POD_CREATION_LATENCY.observe(waited * 1000)
 
     def _record(self, job: Job, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
         self._executor.record(job, Emit(type_, reason, message))

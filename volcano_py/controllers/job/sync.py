@@ -8,9 +8,9 @@ from volcano_py.api import batch, names
 from volcano_py.api import scheduling as pg
 from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, JobStatus, Task
 from volcano_py.api.core import Pod
-from volcano_py.api.kinds import JOB, POD
+from volcano_py.api.kinds import JOB
 from volcano_py.controllers.executor import status_write
-from volcano_py.controllers.instructions import Create, Emit, Instruction, Patch, Together
+from volcano_py.controllers.instructions import Emit, Instruction, Patch, Together
 from volcano_py.controllers.job import plugins
 from volcano_py.controllers.job.dependencies import may_start, unknown_dependencies
 from volcano_py.controllers.job.failed_create import clear_condition, condition_of
@@ -26,8 +26,8 @@ from volcano_py.controllers.job.observed import (
     is_terminating,
     pod_name,
 )
+from volcano_py.controllers.job.pod_creates import PodCreates
 from volcano_py.controllers.job.podgroup import keep_podgroup
-from volcano_py.controllers.job.pods import build_pod
 from volcano_py.controllers.job.state import FINISHED, Rule
 from volcano_py.controllers.job.volumes import keep_claims
 
@@ -141,7 +141,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
     """Create missing pods, end surplus pods and those whose UID is in `past`, and count."""
     job = seen.job
     by_name = {pod.metadata.name: pod for pod in seen.pods}
-    creates: list[Create] = []
+    creates: list[tuple[Task, int]] = []
     too_many: list[Pod] = []
     events: list[Instruction] = []
     wanted = set[str]()
@@ -164,15 +164,13 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
             events += [_unknown_dependency(task, name) for name in unknown_dependencies(job, task)]
             continue
         for index in missing:
-            manifest = build_pod(job, task, index, forwarding=forwarding)
-            plugins.on_pod_create(manifest, job, task, index)
-            creates.append(Create(POD, manifest, "FailedCreate"))
+            creates.append((task, index))
             count(status, task_name, "Pending")
     too_many += [pod for pod in seen.pods if pod.metadata.name not in wanted]
     status.terminating += len(too_many)
     instructions = events
     if creates:
-        instructions.append(Together(tuple(creates)))
+        instructions.append(Together(PodCreates(job, creates, forwarding=forwarding)))
     return instructions + end_pods(too_many)
 
 

@@ -20,6 +20,7 @@ import msgspec
 import yaml
 from msgspec import Struct, field
 
+from volcano_py.api import yaml_documents
 from volcano_py.api.duration import parse_duration
 from volcano_py.controllers.sharding.policies import ALLOCATION_RATE, NODE_LIMIT, POLICIES, WARMUP
 
@@ -67,7 +68,7 @@ class Settings(Struct):
 def parse(text: str) -> Sharding:
     """A configuration, without its defaults. Raises ValueError with the invalid field."""
     try:
-        document = yaml.safe_load(text)
+        document = yaml_documents.load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"{KEY} is not YAML: {' '.join(str(error).split())}") from None
     try:

@@ -48,7 +48,7 @@ class Reader:
                 begin = end
                 try:
                     yield self._decoder.decode(body)
-                except msgspec.MsgspecError as error:
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                     raise InvalidFrame(str(error)) from error
         finally:
             del buffer[:begin]

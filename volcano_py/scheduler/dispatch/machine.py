@@ -8,7 +8,7 @@ condition) are enqueued here as follow-ups.
 
 Rules:
 * Nothing is written without leadership. Operations that wait when it ends are `lost`; those that may have
-  been written are `unknown`.
+  been written are `unknown`. Before a regular end, a gang whose binds have begun is bound whole.
 * If a write cannot reach the server, no other one is started; one at a time is retried, with back-off.
 * A write that the server fails to process (5xx, 429) is retried alone.
 * Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
@@ -84,6 +84,8 @@ class Machine:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.leading = False
+        self.finishing = False
+        """Whether only what has begun is written, because the process ends."""
         self._waiting = Waiting(max_in_flight)
         self._heartbeat_timeout = heartbeat_timeout
         self._jitter = jitter
@@ -99,7 +101,7 @@ class Machine:
     def plan(self, first: int, operations: Sequence[Operation], now: float) -> None:
         """Add operations that belong together, with the IDs first, first+1, …"""
         self._last_beat = now
-        if not self.leading:
+        if not self.leading or self.finishing:
             ids = range(first, first + len(operations))
             self._results += [Result(id, "lost", "this dispatcher does not lead") for id in ids]
             return
@@ -143,16 +145,20 @@ class Machine:
         """Begin or end leadership."""
         if self.leading and not leading:
             self.leading = False
-            for item in self._waiting.all():
-                if not item.in_flight:
-                    self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
-            # Completed steps are not undone: the next leader finds them in the objects.
-            for barrier in self._barriers:
-                self._results += [Result(id, "lost", "leadership was lost") for id, _ in barrier.binds]
-            self._barriers.clear()
+            self._give_up(self._waiting.all())
         self.leading = leading
         if leading:
             self._outages, self._paused_until = 0, 0.0
+
+    def finish(self) -> None:
+        """Write only the remaining binds of gangs whose binds have begun, while this process leads; nothing else waits.
+
+        Otherwise, when a process is replaced, a part of a gang would be bound until the next leader binds the rest.
+        """
+        self.finishing = True
+        items = self._waiting.all()
+        begun = {item.op.group for item in items if isinstance(item.op, Bind) and (item.in_flight or item.attempts)}
+        self._give_up([item for item in items if not (isinstance(item.op, Bind) and item.op.group in begun)])
 
     # ---- from the API server ----------------------------------------------------------------------
 
@@ -239,6 +245,16 @@ class Machine:
         return self._waiting.in_flight
 
     # ---- inside ----------------------------------------------------------------------------------------
+
+    def _give_up(self, items: Sequence[Item]) -> None:
+        """End those of the items that are not in flight, and all barriers."""
+        for item in items:
+            if not item.in_flight:
+                self._end(item, "unknown" if item.unknown else "lost", "leadership was lost")
+        # Completed steps are not undone: the next leader finds them in the objects.
+        for barrier in self._barriers:
+            self._results += [Result(id, "lost", "leadership was lost") for id, _ in barrier.binds]
+        self._barriers.clear()
 
     def _enqueue(self, id: int, op: Operation | StepWrite, now: float) -> None:
         key = object_key(op)

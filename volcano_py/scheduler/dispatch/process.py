@@ -205,13 +205,24 @@ class Process:
 
     def _finish(self, code: int) -> None:
         if not self._ended.done():
-            self._set_leading(False)
+            if code == SILENT:
+                self._set_leading(False)
+            elif self._machine.leading:
+                self._machine.finish()
+                self._flush()
+                self._pipe.send(Leading(False, self._leadership.holder, 0))
             self._ended.set_result(code)
 
     async def _final_writes(self) -> None:
         # The Lease is still held; if it expires meanwhile, `_lead` cancels the writes.
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=FINAL_WRITES)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FINAL_WRITES
+        while (self._tasks or self._machine.backlog) and loop.time() < deadline:
+            self._pump()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(FLUSH)
         self._flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):

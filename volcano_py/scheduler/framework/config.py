@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from volcano_py.api import yaml_documents
 from volcano_py.scheduler.framework import deviations
 
 FLAGS = {
@@ -101,7 +102,7 @@ class ConfigurationError(ValueError):
 def read_yaml(text: str) -> Any:
     """Parse a YAML document. Raises ConfigurationError with line and column."""
     try:
-        return yaml.safe_load(text)
+        return yaml_documents.load(text)
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from volcano_py import __version__
+from volcano_py.kube.errors import UNDECODABLE
 
 MAX_BYTES = 256 * 2**20
 """Limit of an archive's content, decompressed: about 200,000 pods."""
@@ -80,7 +81,7 @@ def read(path: Path, format: str, version: int, made_by: str, *, growing: bool =
     lines = content.split(b"\n")
     try:
         header = _header.decode(lines[0])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         raise ArchiveError(f"{path} is not a {format}; make one with `{made_by}`") from None
     if header.format != format:
         raise ArchiveError(f"{path} is a {header.format}, and not a {format}; make one with `{made_by}`")
@@ -93,7 +94,7 @@ def read(path: Path, format: str, version: int, made_by: str, *, growing: bool =
         return header, lines[1:-1]
     try:
         whole = _end.decode(lines[-1]).lines == len(lines) - 1
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         whole = False
     if not whole:
         raise _truncated(path, made_by)

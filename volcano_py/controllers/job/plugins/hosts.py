@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from volcano_py.api.batch import DEFAULT_TASK_NAME, Job, Task
-from volcano_py.controllers.job.observed import pod_name
+from volcano_py.controllers.job.observed import Unready, pod_name
 
 
 def all_containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -15,7 +15,20 @@ def all_containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from pod["spec"].get("initContainers") or ()
 
 
+LONGEST_VARIABLE = 128 * 1024 - 1
+"""Bytes of NAME=value: Linux starts no process with a longer one (MAX_ARG_STRLEN)."""
+
+
 def add_env(container: dict[str, Any], *variables: dict[str, Any]) -> None:
+    """Add variables. Raises Unready for one with which no container could start."""
+    for variable in variables:
+        length = len(variable["name"]) + 1 + len(variable.get("value") or "")
+        if length > LONGEST_VARIABLE:
+            raise Unready(
+                "PluginError",
+                f"{variable['name']} would have {length} characters in each pod; Linux starts no container with more "
+                f"than {LONGEST_VARIABLE}: use fewer replicas, or shorter names of the Job and its tasks",
+            )
     container.setdefault("env", []).extend(variables)
 
 

@@ -9,6 +9,7 @@ import msgspec
 import yaml
 from msgspec import field
 
+from volcano_py.api import yaml_documents
 from volcano_py.scheduler.plugins.deviceshare.mig import Geometry, Instance
 
 _MOST_INSTANCES = 1024
@@ -115,7 +116,7 @@ def parsed(text: str) -> DeviceConfig:
 def read(text: str) -> DeviceConfig:
     """The configuration in a document. Raises ValueError with the field that is invalid."""
     try:
-        found: Any = yaml.safe_load(text) or {}
+        found: Any = yaml_documents.load(text) or {}
     except yaml.YAMLError as e:
         raise ValueError(f"{KEY}: not valid YAML: {' '.join(str(e).split())}") from None
     if isinstance(found, dict) and isinstance(found.get("vnpus"), list):
