@@ -100,7 +100,7 @@ def run_once(
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:
-        session.callbacks.faults += [Fault("model", "verify-incremental", text, "") for text in differences(model)]
+        session.callbacks.faults += [Fault("model", "verify-incremental", d.text, "") for d in differences(model)]
     try:
         end_claims(session)
         with timed("session", "plugins"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,10 @@ class RecordedCluster(Cluster):
         self._note(entries.Forget, operation)
         super().forget(operation)
 
+    def hold(self, why: Mapping[str, str], all_nodes: str = "") -> None:
+        self._note(entries.Hold, dict(why), all_nodes)
+        super().hold(why, all_nodes)
+
     def everything(self) -> list[bytes]:
         """Lines that make this model out of an empty one."""
         start = entries.Start(
@@ -116,6 +120,8 @@ class RecordedCluster(Cluster):
         lines.append(_encode(all_reported))
         if self.usage:
             lines.append(_encode(usage(self)))
+        if self.held:
+            lines.append(_encode(entries.Hold(self.held.why, self.held.all_nodes)))
         return lines
 
     def _is_open(self, key: str, operation: Operation) -> bool:
