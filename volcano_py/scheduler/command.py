@@ -94,6 +94,12 @@ _IGNORED = [
 @click.option(
     "--verify-incremental", is_flag=True, help="Compare incremental state with state built from scratch in every cycle."
 )
+@click.option(
+    "--cache-audit-period",
+    type=Duration(),
+    default="30s",
+    help="Time between two comparisons of the cache with the API server; 0s: none.",
+)
 @click.option("--shadow", is_flag=True, help="Write nothing: compare decisions with those of the live scheduler.")
 @click.option("--shadow-settle", type=Duration(), default="3s", help="Time without an event until --shadow compares.")
 @click.option(

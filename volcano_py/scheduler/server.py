@@ -20,7 +20,10 @@ from volcano_py.kube import Client, definitions, pprof
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler import auditing
+from volcano_py.scheduler.auditing import Auditing
 from volcano_py.scheduler.cache import summary
+from volcano_py.scheduler.cache.audit.audit import Audit
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump, parts
 from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
@@ -136,6 +139,10 @@ class Scheduler:
             live = self.profiles
             self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
             live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
+        self.audit: Audit | None = None
+        if options.cache_audit_period > 0:
+            reports = Auditing(self.handle, metrics, self._write_event)
+            self.audit = Audit(self.cache, reports, options.cache_audit_period)
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle, self.failed_cycles)
 
@@ -181,6 +188,8 @@ class Scheduler:
             parts["chip reports"] = chips.run()
             synced += [devices.read, chips.read]
             parts["cycles"] = self._run_cycles(synced)
+            if self.audit is not None:
+                parts["cache audit"] = self.audit.run()
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
                 parts["profile plugins"] = self.plugin_requests.run(client)
@@ -201,7 +210,7 @@ class Scheduler:
         o = self.options
         async with (
             serving(
-                metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
+                metrics=(o.listen_address, self._expose) if o.enable_metrics else None,
                 documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
                 readyz=self._readiness,
@@ -212,6 +221,11 @@ class Scheduler:
             serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
         ):
             yield ports
+
+    def _expose(self) -> bytes:
+        model = self.cache.model
+        auditing.expose(self.reporter.metrics, self.audit, model.held, len(model.nodes))
+        return self.reporter.expose()
 
     def _readiness(self) -> str:
         """Why this scheduler is not ready, for /readyz; empty if it is."""

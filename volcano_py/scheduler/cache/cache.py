@@ -60,6 +60,14 @@ class Follower(Protocol):
         """An assumed operation was undone: it was not written."""
         ...
 
+    def released(self, node: core.Node) -> None:
+        """A node is no longer held."""
+        ...
+
+    def assumes(self, key: str, uid: str) -> bool:
+        """Whether a pod is assumed on a node although nothing was sent for it yet."""
+        ...
+
 
 class Cache:
     """Owns the model. Informers exist after `start`; `run` keeps the model current.
@@ -191,6 +199,26 @@ class Cache:
         """Put an object into the model that was not read by the watch."""
         if self._filters.accepts(kind, obj):
             self._upsert(kind, obj)
+
+    def accepts(self, kind: str, obj: Any) -> bool:
+        """Whether an object belongs into the model."""
+        return self._filters.accepts(kind, obj)
+
+    def put_again(self, kind: str, key: str) -> None:
+        """Replace what the model has under a key by what the informer has, whatever the model has."""
+        namespace, _, name = key.rpartition("/")
+        self.model.remove(kind, namespace, name)
+        obj = self.informers[kind].store.get(key)
+        if obj is not None and self._filters.accepts(kind, obj):
+            self._upsert(kind, obj)
+        else:
+            self.changed()
+
+    def waits_for(self, key: str, uid: str) -> bool:
+        """Whether the outcome of a bind or an eviction of a pod is being read, is waited for, or not sent yet."""
+        if self.resync.reads(key, uid) or self._results.waits(uid):
+            return True
+        return self.follower is not None and self.follower.assumes(key, uid)
 
     def schedule_for(self, scheduler_names: frozenset[str]) -> None:
         """Add the pods of these schedulers to the pods that this scheduler is responsible for."""

@@ -52,6 +52,10 @@ class Resync:
         """Number of pods whose bind or eviction has an unknown outcome."""
         return len(self._reads)
 
+    def reads(self, key: str, uid: str) -> bool:
+        """Whether a pod is being read."""
+        return (key, uid) in self._reads
+
     async def run(self) -> None:
         """Run until cancelled. Raises the error that ended a read: its pod would keep the capacity forever."""
         await self._failed.wait()

@@ -17,6 +17,7 @@ from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.status import RELEASING
+from volcano_py.scheduler.model.task import Task
 
 _RELATIVE = 1e-9
 """Sums of amounts that are too large for exact arithmetic may differ by this part."""
@@ -59,24 +60,27 @@ def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[Difference]:
         yield from _of_allocatable(cluster, name, node)
         added = NodeNumbers(rows, 1)
         added.idle[:, 0] = table.numbers.allocatable[:rows, node]
+        equal: dict[tuple[int, bool, bool], list[Task]] = {}
         for key, task in cluster.on_node.get(name, {}).items():
             if cluster.tasks.get(key) is not task:
                 yield Difference("node", name, "pods", f"{key} of uid {task.uid}", "it is no pod of the model")
-            request = task.spec_class.vector(table)
+            equal.setdefault((task.spec_class.id, bool(task.job), task.status == RELEASING), []).append(task)
+        for (_, of_job, releasing), tasks in equal.items():
+            request = tasks[0].spec_class.vector(table) * len(tasks)
             added.idle[:, 0] -= request
             added.used[:, 0] += request
             added.kube_requested[:, 0] += request
-            added.kube_nonzero[:, 0] += task.spec_class.nonzero
-            added.kube_pods[0] += 1
-            if not task.job:
+            added.kube_nonzero[:, 0] += tasks[0].spec_class.nonzero * len(tasks)
+            added.kube_pods[0] += len(tasks)
+            if not of_job:
                 added.foreign[:, 0] += request
-            if task.status == RELEASING:
+            if releasing:
                 added.releasing[:, 0] += request
         for column in _SUMS:
             expected: NDArray[np.float64] = getattr(added, column)[..., 0]
             kept = getattr(table.numbers, column)[..., node]
             kept = kept if kept.ndim == 0 else kept[: len(expected)]
-            if not np.allclose(kept, expected, rtol=_RELATIVE, atol=EPS):
+            if (abs(kept - expected) > EPS + _RELATIVE * abs(expected)).any():
                 yield Difference("node", name, column, kept.tolist(), expected.tolist())
 
 
@@ -86,8 +90,9 @@ def _of_allocatable(cluster: Cluster, name: str, node: int) -> Iterator[Differen
     expected = have.as_dict()
     for resource, extra in zip((CPU, MEMORY), oversubscribed(table.objects[node]), strict=True):
         expected[resource] = expected.get(resource, 0.0) + extra
-    kept = {r: float(table.numbers.allocatable[row, node]) for r, row in table.rows.items()}
-    if any(not np.isclose(kept.get(r, 0.0), expected.get(r, 0.0), rtol=_RELATIVE) for r in kept.keys() | expected):
+    column = table.numbers.allocatable[:, node]
+    kept = {r: column.item(row) for r, row in table.rows.items()}
+    if any(abs(kept.get(r, 0.0) - expected.get(r, 0.0)) > EPS for r in kept.keys() | expected):
         shown = {r: amount for r, amount in kept.items() if amount or r in expected}
         yield Difference("node", name, "allocatable", shown, expected)
 
@@ -108,7 +113,7 @@ def of_jobs(cluster: Cluster, uids: Iterable[str]) -> Iterator[Difference]:
         for name in ("allocated", "total_request"):
             sum_, total = getattr(job, name), getattr(added, name)
             names = {*sum_.keys(), *total.keys()}
-            if any(not np.isclose(sum_[d], total[d], rtol=_RELATIVE, atol=EPS) for d in names):
+            if any(abs(sum_[d] - total[d]) > EPS + _RELATIVE * abs(total[d]) for d in names):
                 yield Difference("job", uid, name, sum_.as_dict(), total.as_dict())
 
 

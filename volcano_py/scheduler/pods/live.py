@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from volcano_py.api.core import Pod
+from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
@@ -134,6 +134,15 @@ class LiveProfiles:
         elif self.scheduler.needs_events and (pod := self._pod_of(operation)) is not None:
             self.scheduler.place_freed(pod, operation.node, time.monotonic())
             self.loop.wake()
+
+    def released(self, node: Node) -> None:
+        """A node is no longer held."""
+        self.scheduler.node_released(node, time.monotonic())
+        self.loop.wake()
+
+    def assumes(self, key: str, uid: str) -> bool:
+        """Whether a pod waits at Permit, or for the end of its binding."""
+        return uid in self._bindings or key in self.scheduler
 
     def _pod_of(self, operation: plan.Bind) -> PodInfo | None:
         """The pod that an operation is about, if it is still there."""
