@@ -151,6 +151,10 @@ def open_plugins(session: Session, registry: Registry, report: Report, timed: Ti
             if builder is None:
                 report.warnings.append(f"plugin {option.name} is unknown and skipped")
                 continue
+            if option.closed:
+                session.callbacks.fault(option.name, "closed", RuntimeError(option.closed))
+                session.close_plugin(option.name)
+                continue
             with timed("plugin-open", option.name):
                 try:
                     plugin = builder(option.arguments)

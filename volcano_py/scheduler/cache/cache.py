@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -62,6 +62,10 @@ class Follower(Protocol):
 
     def released(self, node: core.Node) -> None:
         """A node is no longer held."""
+        ...
+
+    def rebuilt(self) -> None:
+        """The model was built again."""
         ...
 
     def assumes(self, key: str, uid: str) -> bool:
@@ -213,6 +217,23 @@ class Cache:
             self._upsert(kind, obj)
         else:
             self.changed()
+
+    def rebuild(self, operations: Iterable[Operation]) -> None:
+        """Build the model again from the stores; `operations` are assumed again, and those that are being read."""
+        others = {kind: known for kind, known in self.model.others.items() if kind not in self.informers}
+        self.model.reset()
+        for kind, known in others.items():
+            for obj in known.values():
+                self.model.upsert(kind, obj)
+        for kind, informer in self.informers.items():
+            for obj in list(informer.store.values()):
+                if self._filters.accepts(kind, obj):
+                    self._upsert(kind, obj, newest=False)
+        for op in (*operations, *self.resync.operations()):
+            self.model.assume(op)
+        if self.follower is not None:
+            self.follower.rebuilt()
+        self.changed()
 
     def waits_for(self, key: str, uid: str) -> bool:
         """Whether the outcome of a bind or an eviction of a pod is being read, is waited for, or not sent yet."""

@@ -54,6 +54,12 @@ class Cluster(AssumedPlans):
         features: frozenset[str] = DEFAULT_GATES,
         ignored_provisioners: frozenset[str] = frozenset(),
     ) -> None:
+        self._options: dict[str, Any] = {
+            "shadow_schedulers": shadow_schedulers,
+            "default_queue": default_queue,
+            "features": features,
+            "ignored_provisioners": ignored_provisioners,
+        }
         self.shadow_schedulers = shadow_schedulers
         self.default_queue = default_queue
         self.features = features
@@ -111,6 +117,13 @@ class Cluster(AssumedPlans):
             self._kept[kind] = kind()
         found: T = self._kept[kind]
         return found
+
+    def reset(self) -> None:
+        """Remove all objects, and what is derived from them and kept. Measured usage, held nodes and the number of the
+        last session stay."""
+        cycle, verifies, usage, held = self.cycle, self.check_states, self.usage, self.held
+        self.__init__(**self._options)  # type: ignore[misc]
+        self.cycle, self.check_states, self.usage, self.held = cycle, verifies, usage, held
 
     def rule_cache(self) -> dict[tuple[str, int], Any]:
         """Results of rules that do not depend on numbers: (rule, class) → array over nodes.

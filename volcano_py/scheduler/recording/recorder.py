@@ -232,6 +232,11 @@ class Recorder:
         self._count += 1
         self._writer.submit(self._write, file, lines)
 
+    def discard(self) -> None:
+        """The cycle was ended half-way: its decisions cannot be repeated, so the recording begins again."""
+        self._model.in_cycle = False
+        self._model.lines = None
+
     def close(self) -> None:
         """Wait until everything is written."""
         self._writer.shutdown()
