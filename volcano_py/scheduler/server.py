@@ -129,7 +129,7 @@ class Scheduler:
         periods = options.schedule_period, options.idle_period
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, periods, self._run_cycle)
         self.failed_cycles = FailedCycles()
-        self.rebuild = Rebuild(self.cache, self.handle.pending, self._lists_are_current)
+        self.rebuild = Rebuild(self.cache, self.handle.pending, self._rebuilt)
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
         metrics.takeover_lists.set_function(lambda: len(self.takeover.missing))
         self.shadow: Shadow | None = None
@@ -376,6 +376,10 @@ class Scheduler:
         self.cache.model.dirty = True
         self._wake()
 
+    def _rebuilt(self) -> None:
+        self.extenders.wake()  # the mailbox is new, too, and a session must know that its calls are sent
+        self._lists_are_current()
+
     def _wake(self) -> None:
         self.cycle_loop.wake()
         if self.profiles is not None:
@@ -393,6 +397,8 @@ class Scheduler:
             self.reporter.metrics.forget_job(*uid.split("/", 1))
         elif kind == "Pod":
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
+            # Of a pod without a PodGroup, which is a job of one task.
+            self.reporter.metrics.forget_job(namespace, f"podgroup-{uid}")
 
     def _write_event(self, event: Event) -> bool:
         if self.handle.leading:

@@ -207,6 +207,7 @@ class Cluster(AssumedPlans):
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Remove a deleted object. Unknown ones are ignored."""
         key = f"{namespace}/{name}" if namespace else name
+        self.reported.events.pop((kind, f"{namespace}/{name}"), None)
         if kind == "Pod":
             task = self.tasks.get(key)
             if task is not None:
@@ -223,7 +224,6 @@ class Cluster(AssumedPlans):
                 job.unset_pod_group()
                 self.job_changes.add(job.uid)
                 self._forget_if_terminated(job)
-                self.reported.events.pop((kind, key), None)
         elif kind == "Queue":
             self._hierarchy = None
             self.queues.pop(name, None)

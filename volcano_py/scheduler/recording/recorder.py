@@ -36,6 +36,8 @@ CYCLES = 200
 """Of one file."""
 MAX_CONTENT = MAX_BYTES // 2
 """Size in bytes, before compression, at which a file ends early: larger ones could not be read."""
+MOST_WAITING = 50
+"""Cycles that wait to be written; with more, the disk is too slow, and the recording pauses."""
 RETRY_SECONDS = 30.0
 """Pause after a failed write."""
 
@@ -182,6 +184,8 @@ class Recorder:
         self._retry = retry
         self._paused_until: float | None = None
         self._failure_logged = False
+        self._submitted = self._written = 0
+        """Writes that were begun, and that have ended; the writer's thread changes only the second."""
         self._cycle: entries.Cycle
 
     def begin(
@@ -230,6 +234,10 @@ class Recorder:
         lines = [*model.lines, _encode(self._cycle)]
         model.lines = []
         self._count += 1
+        if self._submitted - self._written >= MOST_WAITING:
+            self._fail(file, f"{MOST_WAITING} cycles wait to be written")
+            return
+        self._submitted += 1
         self._writer.submit(self._write, file, lines)
 
     def discard(self) -> None:
@@ -254,17 +262,21 @@ class Recorder:
         return False
 
     def _write(self, file: RecordingFile, lines: list[bytes]) -> None:
-        if file.failed:
-            return
         try:
+            if file.failed:
+                return
             file.write(lines)
         except OSError as error:
-            file.failed = True
-            if not self._failure_logged:
-                self._failure_logged = True
-                why = error.strerror or error
-                log.error("--record %s: %s; recording continues when files can be written again", self._folder, why)
+            self._fail(file, str(error.strerror or error))
         else:
             if self._failure_logged:
                 self._failure_logged = False
                 log.info("--record %s: recording continues", self._folder)
+        finally:
+            self._written += 1
+
+    def _fail(self, file: RecordingFile, why: str) -> None:
+        file.failed = True
+        if not self._failure_logged:
+            self._failure_logged = True
+            log.error("--record %s: %s; recording continues when files can be written again", self._folder, why)
