@@ -275,3 +275,20 @@ async def test_rejected_credentials_are_not_tried_without_a_pause(
     finally:
         await thread.stop()
     assert all(later - earlier >= 0.49 for earlier, later in itertools.pairwise(begun))
+
+
+async def test_events_wait_in_kopf_while_the_controllers_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kopf_thread, "MOST_WAITING", 3)
+    feed = HandFeed(kinds.JOBFLOW, JobFlow)
+    thread = kopf_thread.KopfThread(Credentials(server="http://127.0.0.1:1"), {kinds.JOBFLOW: feed})
+    handle = thread._handler(feed)
+    handed: list[Any] = []
+    monkeypatch.setattr(thread, "_hand_over", handed.append)
+    events = [{"type": "ADDED", "object": thing(f"f{i}", i + 1, f"u{i}")} for i in range(5)]
+    tasks = [asyncio.create_task(handle(one)) for one in events]
+    await asyncio.sleep(0.05)
+    assert len(handed) == 3
+    for work in list(handed):
+        work()
+    await asyncio.gather(*tasks)
+    assert len(handed) == 5 and len(feed.store) == 3

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.waiting import budget, limit, within
-from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
+from volcano_py.scheduler.plugins.extender.mailbox import MOST_NOTICES, Mailbox, Request
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.http import CallError, call
 from volcano_py.scheduler.remote.usage_source import measure
@@ -110,6 +110,25 @@ async def test_a_program_that_hangs_does_not_delay_other_questions(server: str) 
     mail = await carried(cluster)
     assert len(mail.answers) >= 100
     assert time.monotonic() - begun < 100 * 0.3, "the calls followed each other"
+
+
+async def test_notices_to_a_program_that_hangs_do_not_delay_questions(server: str) -> None:
+    cluster = two_nodes()
+    schedule(cluster, f"{server}/hang", **{"extender.allocateFuncVerb": "allocated"})
+    mail = cluster._simulation.cluster.keep(Mailbox)
+    notice = Request(f"{server}/hang/allocated", dict, 0.3)
+    mail.notices.extend([notice] * 2 * MOST_NOTICES)
+    assert len(mail.notices) == MOST_NOTICES
+    calls: list[float] = []
+
+    async def counted(*args: Any, **kwargs: Any) -> bytes:
+        calls.append(time.monotonic())
+        return await call(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("volcano_py.scheduler.remote.extender_calls.call", counted)
+        await carried(cluster)
+    assert len(calls) < 50, "a program that has just failed gets no notices"
 
 
 # ---- Prometheus -----------------------------------------------------------------------------------------------------

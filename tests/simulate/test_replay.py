@@ -9,6 +9,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest.mock import patch
 
@@ -241,6 +242,22 @@ def test_nothing_is_kept_in_memory_while_the_recording_pauses(tmp_path: Path, mo
     cycles_of(recorder, model, 3)
     recorder.close()
     assert model.lines is None and not list(tmp_path.iterdir())
+
+
+def test_a_slow_disk_pauses_the_recording_before_it_takes_all_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recording, "MOST_WAITING", 3)
+    model, conf, go_on = RecordedCluster(), load(DEFAULT_TEXT, REGISTRY.actions), Event()
+    recorder = Recorder(tmp_path, model)
+    recorder._writer.submit(go_on.wait)
+    for _ in range(10):
+        recorder.begin(conf, 0.0, 0, None, None, DEFAULT_SAMPLE)
+        recorder.end(run_once(model, conf, 0.0, 0).plan)
+    assert recorder._writer._work_queue.qsize() <= 4 and model.lines is None
+    assert "3 cycles wait to be written" in caplog.text
+    go_on.set()
+    recorder.close()
 
 
 def test_a_file_that_is_deleted_meanwhile_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,6 +24,8 @@ from volcano_py.kube.watch import INACTIVITY
 
 log = logging.getLogger(__name__)
 
+MOST_WAITING = 1_000
+"""Events that wait for the controllers' event loop; others wait in kopf, which keeps the newest of each object."""
 GRACE_SECONDS = 2.0
 """Seconds for kopf's tasks to end after they were cancelled, before they are cancelled again."""
 STOP_SECONDS = 10.0
@@ -58,6 +60,8 @@ class KopfThread:
         self._credentials = credentials
         self._feeds = feeds
         self._loop = asyncio.get_running_loop()
+        self._handed = self._taken = 0
+        """Events for the controllers' event loop, and those that it has taken; it changes only the second."""
         self._stop = threading.Event()
         self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Task[Any] | None] = (None, None)
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
@@ -158,9 +162,16 @@ class KopfThread:
         async def seen(event: Any, **_: Any) -> None:
             # a copy: kopf continues to use the original
             manifest = dict(event["object"])
-            self._hand_over(partial(feed.seen, manifest, gone=event["type"] == "DELETED"))
+            while self._handed - self._taken >= MOST_WAITING and not self._stop.is_set():
+                await asyncio.sleep(0.01)
+            self._handed += 1
+            self._hand_over(partial(self._take, feed, manifest, event["type"] == "DELETED"))
 
         return seen
+
+    def _take(self, feed: Sink, manifest: dict[str, Any], gone: bool) -> None:
+        self._taken += 1
+        feed.seen(manifest, gone=gone)
 
     def _hand_over(self, work: Callable[[], None]) -> None:
         """Run it in the controllers' event loop."""

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from volcano_py.kube import scan, wire
@@ -79,7 +79,7 @@ class Informer(Generic[T]):
         self._list_ended = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._client = client
-        self._type = type
+        self.type = type
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -89,6 +89,8 @@ class Informer(Generic[T]):
         self._optional = optional
         self._broken = 0
         self._reported: dict[str, str] = {}
+        self._doubted: set[str] = set()
+        """Keys whose objects the next list replaces, also if they have its version."""
         self._page_size = page_size
         self._inactivity = inactivity
         self._backoff = backoff or Backoff()
@@ -155,14 +157,32 @@ class Informer(Generic[T]):
             await asyncio.sleep(0.01)
         await self.list_again()
 
-    async def list_again(self) -> None:
-        """Return after a complete list that began after this call."""
+    async def list_again(self, doubted: Collection[str] = ()) -> None:
+        """Return after a complete list that began after this call. `doubted`: keys of objects that the list replaces
+        in the store, also if they have the same version."""
+        self._doubted.update(doubted)
         self._wanted += 1
         wanted = self._wanted
         if self._watching is not None:
             self._watching.cancel()
         while self._made < wanted:
             await self._list_ended.wait()
+
+    async def page(self, limit: int, token: str = "", accept: str = "") -> bytes:
+        """One page of what the API server has now. The store does not change. Raises KubeError."""
+        query: dict[str, Any] = selectors(self._label_selector, self._field_selector) | {"limit": limit}
+        if token:
+            query["continue"] = token
+        headers = {"Accept": accept} if accept else None
+        return await self._client.raw("GET", self.rt.path(self._namespace), params=query, headers=headers)
+
+    def prepared(self, obj: T) -> T:
+        """An object in the form in which the store has it."""
+        return obj if self._prepare is None else self._prepare(obj)
+
+    def has_reported(self, key: str) -> bool:
+        """Whether the newest version of an object cannot be decoded; the store may have an older one."""
+        return key in self._reported
 
     def _reached(self, version: str) -> bool:
         """Whether the store has this version, or a newer one."""
@@ -226,7 +246,7 @@ class Informer(Generic[T]):
             self.rt, self._namespace, self._label_selector, self._field_selector, self._page_size
         ):
             self._active = time.monotonic()
-            page, undecodable = await wire.read_list_lenient(body, self._type)
+            page, undecodable = await wire.read_list_lenient(body, self.type)
             version = page.resource_version
             for obj in page:
                 seen.add(key_of(obj))
@@ -239,6 +259,7 @@ class Informer(Generic[T]):
         for key in [key for key in self.store if key not in seen]:
             self._drop(key, self.store[key])
         self.resource_version = version
+        self._doubted.clear()
 
     async def _watch(self) -> None:
         opened = time.monotonic()
@@ -249,7 +270,7 @@ class Informer(Generic[T]):
                 self.rt.path(self._namespace),
                 selectors(self._label_selector, self._field_selector),
                 resource_version=self.resource_version,
-                type_=self._type,
+                type_=self.type,
                 timeout_seconds=random.randint(*WATCH_SECONDS),
                 inactivity=self._inactivity,
                 on_open=self._opened,
@@ -295,13 +316,12 @@ class Informer(Generic[T]):
         key = key_of(obj)
         self._clear_error(key)
         old: Any = self.store.get(key)
-        if old is not None and wire.version(old) == wire.version(obj) != "":
+        if old is not None and wire.version(old) == wire.version(obj) != "" and key not in self._doubted:
             return
         if old is not None and uid_of(old) != uid_of(obj):
             self._drop(key, old)
             old = None
-        if self._prepare is not None:
-            obj = self._prepare(obj)
+        obj = self.prepared(obj)
         self.store[key] = obj
         if old is None:
             self._call(self._add, obj)

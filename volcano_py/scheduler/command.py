@@ -94,6 +94,24 @@ _IGNORED = [
 @click.option(
     "--verify-incremental", is_flag=True, help="Compare incremental state with state built from scratch in every cycle."
 )
+@click.option(
+    "--cache-audit-period",
+    type=Duration(),
+    default="30s",
+    help="Time between two comparisons of the cache with the API server; 0s: none.",
+)
+@click.option(
+    "--cycle-deadline",
+    type=Duration(),
+    default="40s",
+    help="Limit of a cycle, which is then ended, and the model is built again; 0s: none.",
+)
+@click.option(
+    "--plugin-deadline",
+    type=Duration(),
+    default="10s",
+    help="Limit of a call of a plugin, which ends the cycle, and of all its calls in a cycle, which is slow; 0s: none.",
+)
 @click.option("--shadow", is_flag=True, help="Write nothing: compare decisions with those of the live scheduler.")
 @click.option("--shadow-settle", type=Duration(), default="3s", help="Time without an event until --shadow compares.")
 @click.option(

@@ -17,7 +17,7 @@ class FailedCycles:
         """A cycle has ended without an exception."""
         self.count = 0
 
-    def failed(self, error: Exception) -> bool:
+    def failed(self, error: BaseException) -> bool:
         """A cycle has raised `error`; whether its reason is another one than the last."""
         why = f"{type(error).__name__}: {error}"[:500]
         new = why != self._why or self.count == 0

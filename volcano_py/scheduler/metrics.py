@@ -93,6 +93,17 @@ class Metrics:
         self.unanswered = Gauge("unanswered_operations", "Operations at the dispatcher", **own)
         self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
         self.leading = Gauge("leading", "1 while plans may be written", **own)
+        self.stuck = Counter("stuck_cycles_total", "Cycles that the watchdog ended, by plugin", ("plugin",), **own)
+        self.plugins = Gauge(
+            "plugin_condition", "1 for a plugin that is off, closed or failing", ("plugin", "state"), **own
+        )
+        self.drift = Counter("cache_drift_total", "Differences from the API server, corrected", ("kind", "form"), **own)
+        self.held_nodes = Gauge("held_nodes", "Nodes that take no new pods while their objects are verified", **own)
+        self.audit_rounds = Gauge("cache_audit_rounds", "Complete comparisons with the API server", **own)
+        self.audit_seconds = Gauge("cache_audit_round_seconds", "Duration of the last one", **own)
+        self.audit_requests = Gauge("cache_audit_requests", "Requests of the cache audit so far", **own)
+        self.audit_bytes = Gauge("cache_audit_bytes", "Size of their responses so far", **own)
+        self.audit_unread = Gauge("cache_audit_unread_kinds", "Kinds that the last comparison could not list", **own)
         self.takeover_lists = Gauge("takeover_lists_missing", "Kinds that a new leader waits for, to decide", **own)
         self.configuration_invalid = Gauge(
             "configuration_invalid", "1 while the document is invalid and another configuration, or none, is in force",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
 
+PERIOD = 30.0
+"""Of the cache audit."""
 CONFIGURATION_KEY = "volcano-scheduler.conf"
 """The key of the configuration in a ConfigMap, as Volcano's chart has it."""
 
@@ -48,6 +50,12 @@ class Options:
     """Megabytes in that folder."""
     verify_incremental: bool = False
     """Compare incremental state with state built from scratch in every cycle, and report differences as faults."""
+    cache_audit_period: float = PERIOD
+    """Seconds between two comparisons of the cache with the API server; 0: none."""
+    cycle_deadline: float = 40.0
+    """Limit of a cycle, which is then ended; 0: none."""
+    plugin_deadline: float = 10.0
+    """Limit of one call of a plugin, and of all its calls in a cycle; 0: none."""
     shadow: bool = False
     """Decide beside a live scheduler, and write nothing."""
     shadow_settle: float = 3.0

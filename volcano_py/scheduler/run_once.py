@@ -100,7 +100,7 @@ def run_once(
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:
-        session.callbacks.faults += [Fault("model", "verify-incremental", text, "") for text in differences(model)]
+        session.callbacks.faults += [Fault("model", "verify-incremental", d.text, "") for d in differences(model)]
     try:
         end_claims(session)
         with timed("session", "plugins"):
@@ -150,6 +150,10 @@ def open_plugins(session: Session, registry: Registry, report: Report, timed: Ti
             builder = registry.plugins.get(option.name)
             if builder is None:
                 report.warnings.append(f"plugin {option.name} is unknown and skipped")
+                continue
+            if option.closed:
+                session.callbacks.fault(option.name, "closed", RuntimeError(option.closed))
+                session.close_plugin(option.name)
                 continue
             with timed("plugin-open", option.name):
                 try:

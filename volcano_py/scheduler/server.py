@@ -20,7 +20,10 @@ from volcano_py.kube import Client, definitions, pprof
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
 from volcano_py.kube.supervise import run_all
+from volcano_py.scheduler import auditing
+from volcano_py.scheduler.auditing import Auditing
 from volcano_py.scheduler.cache import summary
+from volcano_py.scheduler.cache.audit.audit import Audit
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump, parts
 from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
@@ -30,6 +33,7 @@ from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.cache.takeover import Takeover
 from volcano_py.scheduler.collection import paused
 from volcano_py.scheduler.configmap import source_of
+from volcano_py.scheduler.containment import Containment
 from volcano_py.scheduler.debug_socket import Dumps, LogLevel, serving_debug_socket
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
@@ -50,6 +54,7 @@ from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 from volcano_py.scheduler.pods.live import LiveProfiles
+from volcano_py.scheduler.rebuild import Rebuild
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.reload import INTERVAL
 from volcano_py.scheduler.remote.chip_report_maps import ChipReportMaps
@@ -62,6 +67,7 @@ from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.scheduler.shadow.handle import SilentHandle
 from volcano_py.scheduler.shadow.observed import ObservedCluster
 from volcano_py.scheduler.shadow.shadow import Shadow
+from volcano_py.scheduler.watchdog import CycleStuck
 
 log = logging.getLogger(__name__)
 
@@ -119,23 +125,30 @@ class Scheduler:
             self._lists_are_current,
             exclusive=options.shadow or not options.leader_elect,
         )
-        self.handle.prepared = lambda: self.takeover.ready
+        self.handle.prepared = lambda: self.takeover.ready and not self.rebuild.in_progress
         periods = options.schedule_period, options.idle_period
         self.cycle_loop = CycleLoop(self.cache, self.handle, progress, periods, self._run_cycle)
         self.failed_cycles = FailedCycles()
+        self.rebuild = Rebuild(self.cache, self.handle.pending, self._rebuilt)
         metrics = Metrics(lambda: self.cache.model.keep(DeviceBooks), self.handle.requests)
         metrics.takeover_lists.set_function(lambda: len(self.takeover.missing))
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
         self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles)
+        self.containment = Containment(options, self.registry, self.source, metrics)
         self.profiles: LiveProfiles | None = None
         if profiles is not None:
             self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
             self.cache.follower = self.profiles
             live = self.profiles
             self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
+            live.watching, live.on_stuck = self.containment.attempts.watching, self._stuck
             live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
+        self.audit: Audit | None = None
+        if options.cache_audit_period > 0:
+            reports = Auditing(self.handle, metrics, self._write_event)
+            self.audit = Audit(self.cache, reports, options.cache_audit_period)
         self.extenders = ExtenderCalls(lambda: self.cache.model.keep(Mailbox), self._make_dirty)
         self.health = checks(progress, self.handle, self.failed_cycles)
 
@@ -163,6 +176,7 @@ class Scheduler:
                 "dispatcher": self.handle.run(),
                 "cache": self.cache.run(),
                 "takeover": self.takeover.run(),
+                "rebuild": self.rebuild.run(),
                 "configuration": self._follow_configuration(),
                 **self.source.parts(),
             }
@@ -181,6 +195,8 @@ class Scheduler:
             parts["chip reports"] = chips.run()
             synced += [devices.read, chips.read]
             parts["cycles"] = self._run_cycles(synced)
+            if self.audit is not None:
+                parts["cache audit"] = self.audit.run()
             if self.profiles is not None:
                 parts["profiles"] = self.profiles.run()
                 parts["profile plugins"] = self.plugin_requests.run(client)
@@ -201,17 +217,23 @@ class Scheduler:
         o = self.options
         async with (
             serving(
-                metrics=(o.listen_address, self.reporter.expose) if o.enable_metrics else None,
+                metrics=(o.listen_address, self._expose) if o.enable_metrics else None,
                 documents={"/shadow": self.shadow.document} if self.shadow is not None else {},
                 healthz=(o.healthz_address, self.health) if o.enable_healthz else None,
                 readyz=self._readiness,
-                ready_note=lambda: self.source.fallback,
+                ready_note=lambda: "; ".join(filter(None, (self.source.fallback, self.containment.note()))),
                 debug=(o.listen_address, pprof.handlers()) if o.enable_pprof else None,
                 tls=tls_context(o.ca_cert_file, o.tls_cert_file, o.tls_private_key_file),
             ) as ports,
             serving_debug_socket(LogLevel(o.log_level, self._set_log_level), self._dumps() if o.cache_dumper else None),
         ):
             yield ports
+
+    def _expose(self) -> bytes:
+        model = self.cache.model
+        self.containment.expose()
+        auditing.expose(self.reporter.metrics, self.audit, model.held, len(model.nodes))
+        return self.reporter.expose()
 
     def _readiness(self) -> str:
         """Why this scheduler is not ready, for /readyz; empty if it is."""
@@ -243,7 +265,7 @@ class Scheduler:
         """Run a cycle; returns the seconds until the next one that was declared."""
         begun = time.monotonic()
         self.cycles += 1
-        configuration, now, seed = self.source.configuration, time.time(), self._seed
+        configuration, now, seed = self.containment.configuration(), time.time(), self._seed
         sample_size = self.options.sample_size
         # A shadow's plans are not assumed: what one cycle left, the next one would decide alone.
         budget = None if self.shadow is not None else self.options.cycle_budget or None
@@ -253,7 +275,7 @@ class Scheduler:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
         decided: list[Operation] = []
         try:
-            with paused():
+            with self.containment.watchdog.watching(), paused():
                 report = run_once(
                     self.cache.model,
                     configuration,
@@ -268,6 +290,9 @@ class Scheduler:
                     assume=self.shadow is None,
                 )
             decided = report.plan
+        except CycleStuck as stuck:
+            self.failed_cycles.failed(stuck)
+            self._stuck(stuck)
         except Exception as error:
             # The traceback once for each reason: the same cycle follows again and again.
             log.error(
@@ -283,6 +308,7 @@ class Scheduler:
             self.last_report = report
             if self.shadow is not None:
                 self.shadow.decided(report)
+            self.containment.ended(report)
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun, written=self.shadow is None)
             self.extenders.wake()
             return report.session.next_wake - time.time()
@@ -290,6 +316,14 @@ class Scheduler:
             if self.recorder is not None:
                 self.recorder.end(decided)
         return inf
+
+    def _stuck(self, stuck: CycleStuck) -> None:
+        """A cycle, or an attempt of a profile, was ended half-way."""
+        if self.recorder is not None:
+            self.recorder.discard()
+        self.containment.stuck(stuck)
+        if self.shadow is None:  # which assumes nothing, so that its model is complete
+            self.rebuild.begin()
 
     def _try(self) -> Report:
         """A cycle of which nothing is kept."""
@@ -300,10 +334,11 @@ class Scheduler:
         )
 
     def _send(self, operations: Sequence[Operation]) -> None:
-        passing = self.cache.status_backoff.passing(operations)
-        if passing:
-            self.handle.emit(passing)
-        self.reporter.metrics.emitted(operations, self.cache.model, time.time())
+        with self.containment.watchdog.shielded():
+            passing = self.cache.status_backoff.passing(operations)
+            if passing:
+                self.handle.emit(passing)
+            self.reporter.metrics.emitted(operations, self.cache.model, time.time())
 
     def _send_held(self, operations: list[Operation]) -> None:
         """Send statuses whose back-off is over. Without leadership they are lost, as those that wait for a write."""
@@ -339,6 +374,10 @@ class Scheduler:
         self.cache.model.dirty = True
         self._wake()
 
+    def _rebuilt(self) -> None:
+        self.extenders.wake()  # the mailbox is new, too, and a session must know that its calls are sent
+        self._lists_are_current()
+
     def _wake(self) -> None:
         self.cycle_loop.wake()
         if self.profiles is not None:
@@ -356,6 +395,8 @@ class Scheduler:
             self.reporter.metrics.forget_job(*uid.split("/", 1))
         elif kind == "Pod":
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
+            # Of a pod without a PodGroup, which is a job of one task.
+            self.reporter.metrics.forget_job(namespace, f"podgroup-{uid}")
 
     def _write_event(self, event: Event) -> bool:
         if self.handle.leading:

@@ -137,6 +137,8 @@ def _apply(model: Cluster, line: Any) -> None:
             model.assume(line.operation)
         case entries.Forget():
             model.forget(line.operation)
+        case entries.Hold():
+            model.hold(line.why, line.all_nodes)
         case entries.Usage():
             model.usage = {name: NodeUsage(*measured) for name, measured in line.of.items()}
         case entries.Reported():

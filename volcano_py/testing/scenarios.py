@@ -62,6 +62,7 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     for node, usage in (scenario.get("usage") or {}).items():
         at = simulation.now - usage.get("age", 0)
         simulation.cluster.usage[node] = NodeUsage(at, usage.get("cpu", 0), usage.get("memory", 0))
+    simulation.cluster.hold(dict.fromkeys(scenario.get("held") or (), "in doubt"))
     conf = load(configuration(scenario.get("conf")), known.actions)
     mine = [n for n, made in known.plugins.items() if made is not REGISTRY.plugins.get(n)]
     scopes = ScopeCheck(mine)

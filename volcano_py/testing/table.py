@@ -8,6 +8,7 @@
       hyperNodes: {s1: {tier: 1, nodes: [n1, n2]}, s2: {tier: 2, hyperNodes: [s1]}, s3: {tier: 1, pattern: "^n[3-5]$"}}
       priorities: {high: 100}
       usage: {n1: {cpu: 85, memory: 20, age: 10}}   # in percent, measured this number of seconds ago
+      held: [n1]   # nodes that take no new pods, as the cache audit holds them
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
         t: {min: 2, pods: 2, topology: {mode: hard, tier: 1}}

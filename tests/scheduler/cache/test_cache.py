@@ -22,6 +22,7 @@ from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
+from volcano_py.scheduler.model.verification import differences
 
 PENDING = {"phase": "Pending"}
 
@@ -509,3 +510,21 @@ async def test_a_dump_is_a_list_of_objects_with_kinds(api, tmp_path):
         ("v1", "Pod"),
         ("v1", "Pod"),
     ]
+
+
+async def test_a_model_that_is_built_again_has_all_objects_and_what_is_not_known_yet(api):
+    sent, read, idle = (api.put("pods", our_pod(name)) for name in ("sent", "read", "idle"))
+    fill(api, pods=0)
+    async with Live(api) as live:
+        for stored in (sent, read, idle):
+            live.model.assume(bind_of(stored))
+        live.resync.client = None  # its read fails, and is repeated
+        live.resync.add(bind_of(read))
+        live.model.jobs["default/g"].counts[st.BINDING] = 17
+        live.model.upsert("ConfigMap", live.cache.informers["Node"].store["n1"])
+        cycle = live.model.cycle = 5
+        live.cache.rebuild([bind_of(sent)])
+        assert (live.state("sent"), live.state("read"), live.state("idle")) == (st.BINDING, st.BINDING, st.PENDING)
+        assert live.idle("n1") == 6000 and live.model.cycle == cycle
+        assert live.model.others["ConfigMap"] and "default" in live.model.queues
+        assert not list(differences(live.model))

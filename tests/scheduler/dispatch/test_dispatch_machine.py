@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from volcano_py.scheduler.dispatch.follow_ups import follow_ups
-from volcano_py.scheduler.dispatch.machine import Failure, Machine
+from volcano_py.scheduler.dispatch.machine import MAX_EVENTS, Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Revoke
+from volcano_py.scheduler.dispatch.waiting import MOST_WITHDRAWN
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -490,3 +491,48 @@ def test_a_regular_end_that_loses_the_lease_writes_nothing_more(machine):
     assert outcomes(machine) == {5: "lost", 6: "lost"}
     machine.failed(first[0], DOWN, 1.0)
     assert machine.take(1.0) == []
+
+
+def test_under_overload_evictions_and_binds_go_first_then_statuses_then_events():
+    machine = Machine(max_in_flight=8, jitter=lambda: 0.5)
+    machine.lead(True, 0.0)
+    operations = [event(f"e{i}") for i in range(500)] + [condition(f"c{i}") for i in range(500)]
+    operations += [bind(f"b{i}") for i in range(100)] + [evict(f"v{i}") for i in range(100)]
+    machine.plan(1, operations, 0.0)
+    order = []
+    while items := machine.take(0.0):
+        order += [type(item.op).__name__ for item in items]
+        for item in items:
+            machine.done(item, 0.0)
+    done = {name: [i for i, kind in enumerate(order) if kind == name] for name in set(order)}
+    last = max(done["Bind"][99], done["Evict"][99])
+    assert last < 240, "200 urgent writes are delayed by at most one in seven"
+    assert abs(done["Bind"][99] - done["Evict"][99]) < 10
+    between = order[: last + 1]
+    assert 0 < between.count("Event") <= between.count("PodCondition") < 30, "the others do not starve, either"
+    assert done["PodCondition"][-1] < done["Event"][-1]
+
+
+def test_events_of_one_object_are_bounded_too(machine):
+    machine.plan(1, [event(message=f"m{i}") for i in range(MAX_EVENTS + 5)], 0.0)
+    assert machine.backlog == MAX_EVENTS
+    assert [r.message for r in machine.results()] == ["too many pending Events"] * 5
+
+
+def test_what_was_withdrawn_takes_no_memory_while_nothing_is_written(machine):
+    machine.failed(taken(machine, bind("first", node="n0")), DOWN, 0.0)
+    number = 10
+    for _ in range(5):
+        machine.plan(number, [bind(f"p{i}") for i in range(MOST_WITHDRAWN // 2)], 0.0)
+        machine.revoke(Revoke("Node", "n1", why="the cache audit verifies Node n1"), 0.0)
+        number += MOST_WITHDRAWN
+    results = machine.results()
+    assert {r.outcome for r in results} == {"revoked"} and results[0].message == "the cache audit verifies Node n1"
+    assert sum(len(lane) for lane in machine._waiting._lanes) <= MOST_WITHDRAWN + 1
+    assert machine.backlog == 1
+
+
+def taken(machine, op):
+    machine.plan(1, [op], 0.0)
+    (item,) = machine.take(0.0)
+    return item

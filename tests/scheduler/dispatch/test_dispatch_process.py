@@ -15,7 +15,7 @@ from fake_api import pod, status
 from msgspec.structs import replace
 
 from tests.waiting import budget
-from volcano_py.scheduler.dispatch import handle
+from volcano_py.scheduler.dispatch import handle, pipe
 from volcano_py.scheduler.dispatch.frames import InvalidFrame, Reader, encode
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import (
@@ -403,6 +403,21 @@ async def test_a_full_pipe_never_blocks_and_loses_nothing():
         while not closed:
             await asyncio.sleep(0.01)
     assert reader.closed
+
+
+async def test_a_pipe_that_is_not_read_is_closed_before_it_takes_all_memory(monkeypatch):
+    monkeypatch.setattr(pipe, "MOST_BUFFERED", 1 << 20)
+    ours, theirs = socket.socketpair()
+    closed = []
+    writer = Pipe(ours, FromDecider, lambda m: None, closed.append)
+    for i in range(2_000_000):
+        if writer.closed:
+            break
+        writer.send(Revoke("Pod", f"default/{'long-name' * 10}-{i}"))
+    await asyncio.sleep(0)
+    assert writer.closed and len(writer._out) < 2 << 20
+    assert closed == ["the other end has not read 1 MiB"]
+    theirs.close()
 
 
 def test_results_are_small():

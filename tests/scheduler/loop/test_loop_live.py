@@ -9,7 +9,7 @@ import time
 
 import pytest
 from fake_api import status
-from live_scheduler import CONF, Live, kubeconfig, open_queues, put_gang, put_node
+from live_scheduler import CONF, Live, kubeconfig, open_queues, put_gang, put_node, put_pod
 
 from tests.waiting import budget
 from volcano_py.scheduler import loop
@@ -332,3 +332,15 @@ async def test_a_rejected_status_is_one_request_and_one_warning_in_its_pause(tmp
         assert len(calls) == 2
         warnings = [r for r in caplog.records if "PodCondition of default/g-0" in r.getMessage()]
         assert len(warnings) == 1
+
+
+async def test_series_of_a_pod_without_a_podgroup_end_with_the_pod(tmp_path, api):
+    put_node(api, "n1")
+    async with Live(tmp_path, api) as live:
+        put_pod(api, "bare", "")
+        await live.until(live.bound)
+        uid = api.objects[("pods", "default", "bare")]["metadata"]["uid"]
+        series = f'job_name="podgroup-{uid}"'.encode()
+        assert series in live.scheduler.reporter.expose()
+        api.remove("pods", "bare")
+        await live.until(lambda: series not in live.scheduler.reporter.expose())

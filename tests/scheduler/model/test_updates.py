@@ -11,6 +11,7 @@ import pytest
 from tests.scheduler.trial import Manifest
 from volcano_py.api.codec import decoder
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Event
 from volcano_py.simulate.manifests import STRUCTS
 
 SPREAD = [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
@@ -113,3 +114,12 @@ def test_a_pod_group_with_the_assumed_status_changes_nothing() -> None:
     assert not model.jobs_moved and job.pod_group is not None and job.pod_group.metadata.resource_version == "8"
     put(model, {**GROUP, "status": {"phase": "Inqueue"}})
     assert model.jobs_moved and job.pod_group.status.phase == "Inqueue"
+
+
+def test_what_was_reported_about_an_object_is_forgotten_with_it() -> None:
+    cluster = Cluster(shadow_schedulers=frozenset({"volcano"}))
+    for kind, namespace in (("Pod", "default"), ("Queue", ""), ("HyperNode", ""), ("PodGroup", "default")):
+        cluster.assume(Event(kind, namespace, "a", "uid", "Warning", "Reason", "text"))
+        assert cluster.reported.events
+        cluster.remove(kind, namespace, "a")
+        assert not cluster.reported.events

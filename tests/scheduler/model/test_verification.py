@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.scheduler.trial import Manifest, opened
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.verification import differences
+from volcano_py.scheduler.model.verification import correct, differences
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 
 DESCRIBED: Manifest = {
@@ -50,6 +51,24 @@ def _column(cluster: Cluster) -> None:
     cluster.statuses[cluster.tasks["default/a-x-0"].slot] = status.PENDING
 
 
+def _allocatable(cluster: Cluster) -> None:
+    cluster.nodes.numbers.allocatable[0, 1] += 1000
+
+
+def _ghost(cluster: Cluster) -> None:
+    task = copy(cluster.tasks["default/a-x-0"])
+    task.key, task.node = "default/ghost", "n1"
+    cluster.on_node["n1"][task.key] = task
+
+
+def _uncounted(cluster: Cluster) -> None:
+    del cluster.on_node["n0"]["default/a-x-0"]
+
+
+def _no_member(cluster: Cluster) -> None:
+    del cluster.jobs["default/a"].tasks["default/a-x-0"]
+
+
 def test_a_model_without_differences() -> None:
     assert not list(differences(model()))
 
@@ -62,13 +81,20 @@ def test_a_model_without_differences() -> None:
         (_counts, "job default/a: counts is"),
         (_allocated, "job default/a: allocated is"),
         (_column, "pod default/a-x-0: status"),
+        (_allocatable, "node n1: allocatable is {'cpu': 9000.0, "),
+        (_ghost, "node n1: pods is default/ghost of uid "),
+        (_uncounted, "node n0: idle is"),
+        (_no_member, "job default/a: counts is"),
     ],
 )
 def test_a_planted_difference_is_found(plant: Callable[[Cluster], None], found: str) -> None:
     cluster = model()
     plant(cluster)
-    (text,) = differences(cluster)
-    assert text.startswith(found)
+    first, *_ = different = list(differences(cluster))
+    assert first.text.startswith(found)
+    for difference in different:
+        correct(cluster, difference)
+    assert not list(differences(cluster))
 
 
 @pytest.mark.parametrize("verifies", [False, True])

@@ -94,4 +94,4 @@ async def test_a_profile_preempts_a_native_gang_as_a_whole(tmp_path, api):
         await running.until(lambda: len(running.bound("member")) == 2)
         put_pod(api, "vip", cpu="1", priority=100)
         await running.until(lambda: running.bound("vip"))
-        assert len(events(api, "Preempted")) == 2
+        await running.until(lambda: len(events(api, "Preempted")) == 2)

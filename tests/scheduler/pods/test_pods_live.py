@@ -170,3 +170,27 @@ async def test_a_wait_at_permit_ends_although_no_other_pod_waits(tmp_path, api):
         await running.until(lambda: "rejected due to timeout" in condition(api, "held"))
         assert running.bound() == {}
         assert running.scheduler.cache.model.nodes.numbers.used[0, 0] == 0
+
+
+async def test_an_attempt_that_does_not_return_is_ended_and_every_pod_is_tried_again(tmp_path, api):
+    put_node(api, "n1")
+    put_pod(api, "before")
+    async with live(tmp_path, api, plugin_deadline=0.3) as running:
+        await running.until(lambda: running.bound() == {"before": "n1"})
+        profiles = running.scheduler.profiles
+        attempt, stuck = profiles.scheduler.attempt, []
+
+        def endless(now):
+            if len(profiles.scheduler):
+                profiles.scheduler.queue.pop(now)  # what the attempt has begun is lost
+                stuck.append(True)
+                while True:
+                    pass
+            return attempt(now)
+
+        profiles.scheduler.attempt = endless
+        put_pod(api, "after")
+        await running.until(lambda: len(running.bound()) == 2)
+        assert stuck == [True]
+        assert running.scheduler.rebuild.count == 1
+        assert b'volcano_py_stuck_cycles_total{plugin=""} 1.0' in running.scheduler._expose()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -58,6 +58,18 @@ class Follower(Protocol):
 
     def forgotten(self, operation: Operation, why: str) -> None:
         """An assumed operation was undone: it was not written."""
+        ...
+
+    def released(self, node: core.Node) -> None:
+        """A node is no longer held."""
+        ...
+
+    def rebuilt(self) -> None:
+        """The model was built again."""
+        ...
+
+    def assumes(self, key: str, uid: str) -> bool:
+        """Whether a pod is assumed on a node although nothing was sent for it yet."""
         ...
 
 
@@ -191,6 +203,43 @@ class Cache:
         """Put an object into the model that was not read by the watch."""
         if self._filters.accepts(kind, obj):
             self._upsert(kind, obj)
+
+    def accepts(self, kind: str, obj: Any) -> bool:
+        """Whether an object belongs into the model."""
+        return self._filters.accepts(kind, obj)
+
+    def put_again(self, kind: str, key: str) -> None:
+        """Replace what the model has under a key by what the informer has, whatever the model has."""
+        namespace, _, name = key.rpartition("/")
+        self.model.remove(kind, namespace, name)
+        obj = self.informers[kind].store.get(key)
+        if obj is not None and self._filters.accepts(kind, obj):
+            self._upsert(kind, obj)
+        else:
+            self.changed()
+
+    def rebuild(self, operations: Iterable[Operation]) -> None:
+        """Build the model again from the stores; `operations` are assumed again, and those that are being read."""
+        others = {kind: known for kind, known in self.model.others.items() if kind not in self.informers}
+        self.model.reset()
+        for kind, known in others.items():
+            for obj in known.values():
+                self.model.upsert(kind, obj)
+        for kind, informer in self.informers.items():
+            for obj in list(informer.store.values()):
+                if self._filters.accepts(kind, obj):
+                    self._upsert(kind, obj, newest=False)
+        for op in (*operations, *self.resync.operations()):
+            self.model.assume(op)
+        if self.follower is not None:
+            self.follower.rebuilt()
+        self.changed()
+
+    def waits_for(self, key: str, uid: str) -> bool:
+        """Whether the outcome of a bind or an eviction of a pod is being read, is waited for, or not sent yet."""
+        if self.resync.reads(key, uid) or self._results.waits(uid):
+            return True
+        return self.follower is not None and self.follower.assumes(key, uid)
 
     def schedule_for(self, scheduler_names: frozenset[str]) -> None:
         """Add the pods of these schedulers to the pods that this scheduler is responsible for."""

@@ -30,6 +30,8 @@ class ResultHandler:
         self._first_pause = first_pause
         self._failures: dict[str, int] = {}
         self._timers: set[asyncio.TimerHandle] = set()
+        self._resting: set[str] = set()
+        """UIDs of pods with an operation that is forgotten when a back-off ends."""
 
     def handle(self, op: Operation, result: Result) -> None:
         """Apply the result of one operation."""
@@ -51,8 +53,13 @@ class ResultHandler:
             failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
             pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))
             self._timers.add(asyncio.get_running_loop().call_later(pause, self._forget, op))
+            self._resting.add(op.uid)
             return
         self._forget(op)
+
+    def waits(self, uid: str) -> bool:
+        """Whether an operation of a pod is forgotten later."""
+        return uid in self._resting
 
     def pod_deleted(self, uid: str) -> None:
         """Drop the back-off of a deleted pod."""
@@ -64,6 +71,8 @@ class ResultHandler:
             timer.cancel()
 
     def _forget(self, op: Operation) -> None:
+        if isinstance(op, Bind | Evict | RemoveGate):
+            self._resting.discard(op.uid)
         self._cache.forget(op)
         self._cache.changed()
         if len(self._timers) > MAX_TIMERS:

@@ -44,6 +44,7 @@ class Resync:
         self._request_grace = request_grace
         self._limit = asyncio.Semaphore(MAX_READS)
         self._reads: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._operations: dict[tuple[str, str], Bind | Evict] = {}
         self._failed = asyncio.Event()
         self._error: BaseException = asyncio.CancelledError()
 
@@ -51,6 +52,14 @@ class Resync:
     def unknown(self) -> int:
         """Number of pods whose bind or eviction has an unknown outcome."""
         return len(self._reads)
+
+    def operations(self) -> list[Bind | Evict]:
+        """The operations whose pods are being read."""
+        return list(self._operations.values())
+
+    def reads(self, key: str, uid: str) -> bool:
+        """Whether a pod is being read."""
+        return (key, uid) in self._reads
 
     async def run(self) -> None:
         """Run until cancelled. Raises the error that ended a read: its pod would keep the capacity forever."""
@@ -62,6 +71,7 @@ class Resync:
         key = (f"{op.namespace}/{op.name}", op.uid)
         if key in self._reads:
             return
+        self._operations[key] = op
         task = self._reads[key] = asyncio.create_task(self._read(op), name="read of an unknown pod")
         task.add_done_callback(lambda task: self._finished(key, task))
 
@@ -72,6 +82,7 @@ class Resync:
 
     def _finished(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
         self._reads.pop(key, None)
+        self._operations.pop(key, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = error
             self._failed.set()

@@ -39,7 +39,7 @@ from volcano_py.scheduler.dispatch.messages import (
     Stop,
 )
 from volcano_py.scheduler.dispatch.pipe import Pipe
-from volcano_py.scheduler.model.plan import Bind, Operation
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,10 @@ class DispatcherHandle:
     def unanswered(self) -> int:
         """Number of operations without a result so far."""
         return len(self._unanswered)
+
+    def pending(self) -> list[Bind | Evict]:
+        """The binds and evictions without a result so far."""
+        return [op for op in self._unanswered.values() if isinstance(op, Bind | Evict)]
 
     @property
     def deciding(self) -> bool:

@@ -118,7 +118,7 @@ class Machine:
         """Withdraw operations that wait for a deleted node, job or pod, but none in flight."""
         self._last_beat = now
         for barrier in [b for b in self._barriers if any(_concerns(what, bind) for _, bind in b.binds)]:
-            self._fail_barrier(barrier, "revoked", f"{what.kind} {what.name} was deleted", now)
+            self._fail_barrier(barrier, "revoked", what.reason, now)
         if what.kind == "Node":
             items = list(self._waiting.binds_to.get(what.name, ()))
         elif what.kind == "Job":
@@ -129,7 +129,7 @@ class Machine:
             items = [i for i in line if not what.uid or getattr(i.op, "uid", "") == what.uid]
         for item in sorted(items, key=lambda i: i.id):
             if not item.in_flight:
-                self._end(item, "unknown" if item.unknown else "revoked", f"{what.kind} {what.name} was deleted")
+                self._end(item, "unknown" if item.unknown else "revoked", what.reason)
 
     def beat(self, now: float) -> None:
         """Record a heartbeat of the decider."""

@@ -68,13 +68,20 @@ class Plan(Struct, tag="plan"):
 
 
 class Revoke(Struct, tag="revoke"):
-    """A `Node`, `Job` (PodGroup) or `Pod` was deleted: operations that wait for it must not be written."""
+    """A `Node`, `Job` (PodGroup) or `Pod` was deleted, or is doubted: operations that wait for it must not be
+    written."""
 
     kind: Literal["Node", "Job", "Pod"]
     name: str
     """A node's name, or `namespace/name`."""
     uid: str = ""
     """The uid of a pod; empty: any pod with the name."""
+    why: str = ""
+    """Why, if the object was not deleted."""
+
+    @property
+    def reason(self) -> str:
+        return self.why or f"{self.kind} {self.name} was deleted"
 
 
 class Heartbeat(Struct, tag="heartbeat"):

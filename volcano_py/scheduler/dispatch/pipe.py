@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 BUFFER = 4 << 20
 CHUNK = 1 << 18
+MOST_BUFFERED = 1 << 28
+"""Bytes that wait for the other end. More than all operations without a result take: it has stopped reading, and
+messages that get no result, such as withdrawals, pile up."""
 
 
 class Pipe:
@@ -52,6 +55,8 @@ class Pipe:
         if not self.closed:
             self._out += frames.encode(message)
             self._flush()
+            if len(self._out) > MOST_BUFFERED:
+                self._lost(f"the other end has not read {len(self._out) >> 20} MiB")
 
     def close(self) -> None:
         """Close this end; `on_close` is not called."""

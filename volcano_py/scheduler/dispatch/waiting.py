@@ -36,6 +36,8 @@ ObjectKey = tuple[str, str, str]
 
 LANES = 4
 EVENTS = 3
+MOST_WITHDRAWN = 10_000
+"""Withdrawn items after which the lanes are cleaned."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,6 +103,10 @@ class Waiting:
         self._delayed: list[tuple[float, int, Item]] = []
         self._serial = 0
         self._turn = 0
+        self._evictions_first = True
+        self._events = 0
+        self._withdrawn = 0
+        """Items that are gone and may still be in a lane or delayed."""
         self.objects: dict[ObjectKey, list[Item]] = {}
         """All items, by object, in order; the first may be in flight."""
         self.binds_to: dict[str, set[Item]] = defaultdict(set)
@@ -120,13 +126,14 @@ class Waiting:
         return any(self._lanes)
 
     def events(self) -> int:
-        """The approximate number of pending Events."""
-        return len(self._lanes[EVENTS])
+        """The number of pending Events."""
+        return self._events
 
     def push(self, item: Item) -> None:
         """Add an item after the others of its object."""
         line = self.objects.setdefault(item.key, [])
         line.append(item)
+        self._events += item.lane == EVENTS
         if isinstance(item.op, Bind):
             self.binds_to[item.op.node].add(item)
         if isinstance(item.op, Bind | Evict):
@@ -142,6 +149,7 @@ class Waiting:
         line = self.objects[item.key]
         at = line.index(item)
         item.gone = True
+        self._withdrawn += 1
         line[at] = twin
         if at == 0:
             self._offer(twin)
@@ -158,6 +166,9 @@ class Waiting:
         if item.in_flight:
             self._in_flight[item.lane] -= 1
             item.in_flight = False
+        else:
+            self._withdrawn += 1
+        self._events -= item.lane == EVENTS
         item.gone = True
         line = self.objects[item.key]
         first = line[0] is item
@@ -170,6 +181,18 @@ class Waiting:
             del self.objects[item.key]
         elif first:
             self._offer(line[0])
+        if self._withdrawn > MOST_WITHDRAWN:
+            self._drop_withdrawn()
+
+    def _drop_withdrawn(self) -> None:
+        """Remove withdrawn items where they wait: while nothing can be written, no one takes them."""
+        self._withdrawn = 0
+        for lane in self._lanes:
+            kept = [item for item in lane if not item.gone]
+            lane.clear()
+            lane.extend(kept)
+        self._delayed = [entry for entry in self._delayed if not entry[2].gone]
+        heapq.heapify(self._delayed)
 
     def take(self, now: float, limit: int | None = None) -> Iterator[Item]:
         """Items whose write may begin, marked as in flight; at most `limit`."""
@@ -213,11 +236,13 @@ class Waiting:
         # Urgent lanes alternate; after seven of their items one of lane 2 goes first, after fifteen one of
         # lane 3, so that a long sequence of binds does not delay the reports why other pods are pending.
         self._turn = (self._turn + 1) % 16
-        order = [0, 1, 2, 3] if self._turn & 1 else [1, 0, 2, 3]
+        order = [0, 1, 2, 3] if self._evictions_first else [1, 0, 2, 3]
         if self._turn == 0:
             order = [3, *order[:3]]
         elif self._turn == 8:
-            order = [2, 0, 1, 3]
+            order = [2, *order[:2], 3]
+        else:
+            self._evictions_first = not self._evictions_first
         for lane in order:
             if self._in_flight[lane] >= self._caps[lane]:
                 continue

@@ -75,6 +75,8 @@ class PluginOption(msgspec.Struct, frozen=True):
     enabled: frozenset[str] = frozenset()
     """The YAML keys of the flags that are on."""
     arguments: dict[str, Any] = {}
+    closed: str = ""
+    """Why the plugin is not called, and its callbacks count as missing; empty: it is called."""
 
 
 class Configuration(msgspec.Struct, frozen=True):

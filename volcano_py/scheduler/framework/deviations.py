@@ -145,6 +145,10 @@ class Deviations:
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )
+    held_nodes: bool = _on(
+        "a node takes no new pods while the cache audit doubts the Node or a pod on it; Volcano does not compare its "
+        "cache with the API server"
+    )
 
 
 FIELDS: dict[str, str] = {f.name.replace("_", "-"): f.name for f in fields(Deviations)}

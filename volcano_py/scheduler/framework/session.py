@@ -22,6 +22,7 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.hypernode_recovery import locate
 from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rank import rank
@@ -221,11 +222,14 @@ class Session(TaskMoves):
         shard = None
         if self._shard is not None:
             shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
+        filters = self.enabled_filters()
+        if self.cluster.held and self.deviations.held_nodes:
+            filters.insert(0, (OWNER, HeldNodesFilter(self.cluster.held, self.table.names)))
         self.placement = Placement(
             self.table,
             self.numbers,
             self._rank,
-            self.enabled_filters(),
+            filters,
             self.enabled_scores(),
             shard,
             self._shard is not None and self._shard.hard,

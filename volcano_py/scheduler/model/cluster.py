@@ -6,7 +6,7 @@ The order of events does not matter: objects may arrive before the objects that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from volcano_py.api import core, scheduling
@@ -17,6 +17,7 @@ from volcano_py.scheduler.model.changes import Changes
 from volcano_py.scheduler.model.demand import NONE
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE, check_group, group_of, native_uid
+from volcano_py.scheduler.model.held_nodes import HeldNodes
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
 from volcano_py.scheduler.model.job import Job, shadow_pod_group
 from volcano_py.scheduler.model.native_gangs import NativeGroups
@@ -53,6 +54,12 @@ class Cluster(AssumedPlans):
         features: frozenset[str] = DEFAULT_GATES,
         ignored_provisioners: frozenset[str] = frozenset(),
     ) -> None:
+        self._options: dict[str, Any] = {
+            "shadow_schedulers": shadow_schedulers,
+            "default_queue": default_queue,
+            "features": features,
+            "ignored_provisioners": ignored_provisioners,
+        }
         self.shadow_schedulers = shadow_schedulers
         self.default_queue = default_queue
         self.features = features
@@ -88,6 +95,7 @@ class Cluster(AssumedPlans):
         """Jobs that changed in anything other than the text of conditions."""
         self.node_changes = self.placed.changes
         """Nodes whose object or pods have changed, by name."""
+        self.held = HeldNodes()
         self.check_states = False
         """Debug switch: compare incremental states with states built from scratch, in every cycle."""
         self._kept: dict[type[Any], Any] = {}
@@ -109,6 +117,13 @@ class Cluster(AssumedPlans):
             self._kept[kind] = kind()
         found: T = self._kept[kind]
         return found
+
+    def reset(self) -> None:
+        """Remove all objects, and what is derived from them and kept. Measured usage, held nodes and the number of the
+        last session stay."""
+        cycle, verifies, usage, held = self.cycle, self.check_states, self.usage, self.held
+        self.__init__(**self._options)  # type: ignore[misc]
+        self.cycle, self.check_states, self.usage, self.held = cycle, verifies, usage, held
 
     def rule_cache(self) -> dict[tuple[str, int], Any]:
         """Results of rules that do not depend on numbers: (rule, class) → array over nodes.
@@ -192,6 +207,7 @@ class Cluster(AssumedPlans):
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Remove a deleted object. Unknown ones are ignored."""
         key = f"{namespace}/{name}" if namespace else name
+        self.reported.events.pop((kind, f"{namespace}/{name}"), None)
         if kind == "Pod":
             task = self.tasks.get(key)
             if task is not None:
@@ -208,7 +224,6 @@ class Cluster(AssumedPlans):
                 job.unset_pod_group()
                 self.job_changes.add(job.uid)
                 self._forget_if_terminated(job)
-                self.reported.events.pop((kind, key), None)
         elif kind == "Queue":
             self._hierarchy = None
             self.queues.pop(name, None)
@@ -218,6 +233,16 @@ class Cluster(AssumedPlans):
             self.others.get(kind, {}).pop(key, None)
             self._claims_changed(kind, key)
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
+
+    def hold(self, why: Mapping[str, str], all_nodes: str = "") -> None:
+        """Let these nodes take no new pods, until the next call: by name, the object that is doubted. `all_nodes`: the
+        object because of which no node takes any."""
+        changed = self.held.replace(why, all_nodes)
+        if changed is None:
+            changed = set(self.nodes.index)
+        for name in changed:
+            self.node_changes.add(name)
+        self.dirty |= bool(changed)
 
     def _put_pod(self, pod: core.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -412,6 +437,24 @@ class Cluster(AssumedPlans):
     def _drop_node(self, name: str) -> None:
         self.node_changes.add(name)
         self.nodes.drop(name)
+
+    def count_node_again(self, name: str) -> None:
+        """Compute allocatable and the sums of a node again, from its object and its tasks."""
+        i = self.nodes.index.get(name)
+        if i is None:
+            return
+        here = self.on_node.get(name, {})
+        for key in [key for key, task in here.items() if self.tasks.get(key) is not task]:
+            del here[key]
+        if not here:
+            self.on_node.pop(name, None)
+        self._put_node(self.nodes.objects[i])
+        self.placed.add_up(i)
+
+    def count_job_again(self, uid: str) -> None:
+        """Compute the counts and sums of a job again, from its tasks."""
+        self.jobs[uid].count_again()
+        self.job_changes.add(uid)
 
     def _forget_if_terminated(self, job: Job) -> None:
         if job.terminated:

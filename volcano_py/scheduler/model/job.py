@@ -152,6 +152,15 @@ class Job:
         if new.status != old.status:
             self.moved(new, old.status, new.status)
 
+    def count_again(self) -> None:
+        """Compute all counts and sums again."""
+        tasks, self.tasks = self.tasks, {}
+        self.counts, self.best_effort_counts = [0] * len(self.counts), NO_TASKS
+        self.gated = self.gated_by_queue = 0
+        self.total_request, self.allocated = Resource(), Resource()
+        for task in tasks.values():
+            self.add(task)
+
     def _add_up(self, without: Task | None = None) -> None:
         """Compute the sums again, after an amount too large for exact subtraction. `without`: a task that no longer
         holds anything."""

@@ -95,7 +95,7 @@ class PlacedPods:
             n.held[:, i] += usage.held
             n.kube[:, i] += usage.kube
         elif max(n.used[:rows, i].tolist()) >= EXACT:
-            self._add_up(i)
+            self.add_up(i)
             return
         else:
             n.held[:, i] -= usage.held
@@ -105,8 +105,8 @@ class PlacedPods:
         if task.status == status.RELEASING:
             n.releasing[:rows, i] += sign * task.spec_class.vector(self._table)
 
-    def _add_up(self, node: int) -> None:
-        """Compute the sums of a node again, after an amount that was too large for exact subtraction."""
+    def add_up(self, node: int) -> None:
+        """Compute the sums of a node again, as after an amount that was too large for exact subtraction."""
         n = self._table.numbers
         for column in (n.used, n.kube_requested, n.foreign, n.releasing, n.kube_nonzero):
             column[:, node] = 0.0

@@ -1,20 +1,23 @@
-"""Comparison of what the model keeps up to date, event by event, with what its tasks add up to. For tests, and for a
-scheduler with --verify-incremental. Not in Volcano.
+"""Comparison of what the model keeps up to date, event by event, with what its tasks add up to, and its correction. For
+the cache audit, for tests, and for a scheduler with --verify-incremental. Not in Volcano.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.model.amounts import allocatable, oversubscribed
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.model.status import RELEASING
+from volcano_py.scheduler.model.task import Task
 
 _RELATIVE = 1e-9
 """Sums of amounts that are too large for exact arithmetic may differ by this part."""
@@ -22,59 +25,129 @@ _SUMS = ("idle", "used", "releasing", "kube_requested", "foreign", "kube_nonzero
 _COUNTS = ("counts", "best_effort_counts", "gated", "gated_by_queue")
 
 
-def differences(cluster: Cluster) -> Iterator[str]:
+class Difference(NamedTuple):
+    """A number of the model that its tasks do not add up to. `kind`: node, job or pod."""
+
+    kind: str
+    name: str
+    field: str
+    kept: Any
+    expected: Any
+
+    @property
+    def text(self) -> str:
+        if self.kind == "pod":
+            return f"pod {self.name}: {self.field} {self.kept} in the model, {self.expected} in the task"
+        source = "its Node object sets" if self.field == "allocatable" else "its pods add up to"
+        return f"{self.kind} {self.name}: {self.field} is {self.kept}, {source} {self.expected}"
+
+
+def differences(cluster: Cluster) -> Iterator[Difference]:
     """What differs from the sums over all tasks: nothing, if every update was correct."""
-    yield from _of_nodes(cluster)
-    yield from _of_jobs(cluster)
-    for task in cluster.tasks.values():
-        if cluster.statuses[task.slot] != task.status:
-            yield f"pod {task.key}: status {cluster.statuses[task.slot]} in the column, {task.status} in the task"
+    yield from of_nodes(cluster, cluster.nodes.names)
+    yield from of_jobs(cluster, cluster.jobs)
+    yield from of_tasks(cluster, cluster.tasks)
 
 
-def _of_nodes(cluster: Cluster) -> Iterator[str]:
+def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[Difference]:
+    """The differences in the columns of some nodes."""
     table = cluster.nodes
-    rows, count = len(table.rows), len(table)
-    added = NodeNumbers(rows, count)
-    added.idle[:] = table.numbers.allocatable[:rows, :count]
-    for name, here in cluster.on_node.items():
+    rows = len(table.rows)
+    for name in names:
         node = table.index.get(name)
         if node is None:
             continue
-        for task in here.values():
-            request = task.spec_class.vector(table)
-            added.idle[:, node] -= request
-            added.used[:, node] += request
-            added.kube_requested[:, node] += request
-            added.kube_nonzero[:, node] += task.spec_class.nonzero
-            added.kube_pods[node] += 1
-            if not task.job:
-                added.foreign[:, node] += request
-            if task.status == RELEASING:
-                added.releasing[:, node] += request
-    for column in _SUMS:
-        expected: NDArray[np.float64] = getattr(added, column)
-        kept = getattr(table.numbers, column)[..., :count]
-        kept = kept if kept.ndim == 1 else kept[: len(expected)]
-        wrong = ~np.isclose(kept, expected, rtol=_RELATIVE, atol=EPS)
-        for at in np.flatnonzero(wrong if wrong.ndim == 1 else wrong.any(axis=0)):
-            sums = kept[..., at].tolist(), expected[..., at].tolist()
-            yield f"node {table.names[at]}: {column} is {sums[0]}, its pods add up to {sums[1]}"
+        yield from _of_allocatable(cluster, name, node)
+        added = NodeNumbers(rows, 1)
+        added.idle[:, 0] = table.numbers.allocatable[:rows, node]
+        equal: dict[tuple[int, bool, bool], list[Task]] = {}
+        for key, task in cluster.on_node.get(name, {}).items():
+            if cluster.tasks.get(key) is not task:
+                yield Difference("node", name, "pods", f"{key} of uid {task.uid}", "it is no pod of the model")
+            equal.setdefault((task.spec_class.id, bool(task.job), task.status == RELEASING), []).append(task)
+        for (_, of_job, releasing), tasks in equal.items():
+            request = tasks[0].spec_class.vector(table) * len(tasks)
+            added.idle[:, 0] -= request
+            added.used[:, 0] += request
+            added.kube_requested[:, 0] += request
+            added.kube_nonzero[:, 0] += tasks[0].spec_class.nonzero * len(tasks)
+            added.kube_pods[0] += len(tasks)
+            if not of_job:
+                added.foreign[:, 0] += request
+            if releasing:
+                added.releasing[:, 0] += request
+        for column in _SUMS:
+            expected: NDArray[np.float64] = getattr(added, column)[..., 0]
+            kept = getattr(table.numbers, column)[..., node]
+            kept = kept if kept.ndim == 0 else kept[: len(expected)]
+            if (abs(kept - expected) > EPS + _RELATIVE * abs(expected)).any():
+                yield Difference("node", name, column, kept.tolist(), expected.tolist())
 
 
-def _of_jobs(cluster: Cluster) -> Iterator[str]:
-    for uid, job in cluster.jobs.items():
+def _of_allocatable(cluster: Cluster, name: str, node: int) -> Iterator[Difference]:
+    table = cluster.nodes
+    have = allocatable(table.objects[node], cluster.claims.storage.limits(name), cluster.claims.amounts.of(name))
+    expected = have.as_dict()
+    for resource, extra in zip((CPU, MEMORY), oversubscribed(table.objects[node]), strict=True):
+        expected[resource] = expected.get(resource, 0.0) + extra
+    column = table.numbers.allocatable[:, node]
+    kept = {r: column.item(row) for r, row in table.rows.items()}
+    if any(abs(kept.get(r, 0.0) - expected.get(r, 0.0)) > EPS for r in kept.keys() | expected):
+        shown = {r: amount for r, amount in kept.items() if amount or r in expected}
+        yield Difference("node", name, "allocatable", shown, expected)
+
+
+def of_jobs(cluster: Cluster, uids: Iterable[str]) -> Iterator[Difference]:
+    """The differences in the counts and sums of some jobs."""
+    for uid in uids:
+        job = cluster.jobs.get(uid)
+        if job is None:
+            continue
         added = Job(uid)
         for task in job.tasks.values():
             added.add(task)
         for name in _COUNTS:
             kept, expected = _plain(getattr(job, name)), _plain(getattr(added, name))
             if kept != expected:
-                yield f"job {uid}: {name} is {kept}, its pods add up to {expected}"
+                yield Difference("job", uid, name, kept, expected)
         for name in ("allocated", "total_request"):
             sum_, total = getattr(job, name), getattr(added, name)
             names = {*sum_.keys(), *total.keys()}
-            if any(not np.isclose(sum_[d], total[d], rtol=_RELATIVE, atol=EPS) for d in names):
-                yield f"job {uid}: {name} is {sum_.as_dict()}, its pods add up to {total.as_dict()}"
+            if any(abs(sum_[d] - total[d]) > EPS + _RELATIVE * abs(total[d]) for d in names):
+                yield Difference("job", uid, name, sum_.as_dict(), total.as_dict())
+
+
+def of_tasks(cluster: Cluster, keys: Iterable[str]) -> Iterator[Difference]:
+    """Some pods whose status, node or job differs between the model's parts."""
+    for key in keys:
+        task = cluster.tasks.get(key)
+        if task is None:
+            continue
+        if cluster.statuses[task.slot] != task.status:
+            yield Difference("pod", key, "status", cluster.statuses[task.slot], task.status)
+        if task.takes_capacity and cluster.on_node.get(task.node, {}).get(key) is not task:
+            yield Difference("pod", key, "node", "it is not counted", task.node)
+        if task.job and (task.job not in cluster.jobs or cluster.jobs[task.job].tasks.get(key) is not task):
+            yield Difference("pod", key, "job", "it is not a member", task.job)
+
+
+def correct(cluster: Cluster, found: Difference) -> None:
+    """Derive the numbers of the object again from its tasks."""
+    cluster.dirty = True
+    match found.kind:
+        case "node":
+            cluster.count_node_again(found.name)
+        case "job":
+            cluster.count_job_again(found.name)
+        case "pod":
+            task = cluster.tasks[found.name]
+            cluster.statuses[task.slot] = task.status
+            if task.takes_capacity:
+                cluster.on_node.setdefault(task.node, {})[task.key] = task
+                cluster.count_node_again(task.node)
+            if task.job in cluster.jobs:
+                cluster.jobs[task.job].tasks[task.key] = task
+                cluster.count_job_again(task.job)
 
 
 def _plain(counts: Any) -> Any:

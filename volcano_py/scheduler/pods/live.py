@@ -14,11 +14,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from volcano_py.api.core import Pod
+from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
@@ -34,6 +35,7 @@ from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, Bind, Decision, Evict, Fail, Patch
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
+from volcano_py.scheduler.watchdog import CycleStuck
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,10 @@ class LiveProfiles:
         """Sends requests of plugins, see `remote.plugin_requests`."""
         self.replay_objects: Callable[[], None] = lambda: None
         """Reports all objects that plugins read to `object_changed`."""
+        self.watching: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Watches an attempt; raises CycleStuck."""
+        self.on_stuck: Callable[[CycleStuck], None] = lambda stuck: None
+        """Receives an attempt that was ended; the model must then be built again."""
         self._file = file
         self._cache = cache
         self._handle = handle
@@ -135,6 +141,15 @@ class LiveProfiles:
             self.scheduler.place_freed(pod, operation.node, time.monotonic())
             self.loop.wake()
 
+    def released(self, node: Node) -> None:
+        """A node is no longer held."""
+        self.scheduler.node_released(node, time.monotonic())
+        self.loop.wake()
+
+    def assumes(self, key: str, uid: str) -> bool:
+        """Whether a pod waits at Permit, or for the end of its binding."""
+        return uid in self._bindings or key in self.scheduler
+
     def _pod_of(self, operation: plan.Bind) -> PodInfo | None:
         """The pod that an operation is about, if it is still there."""
         pod = self.scheduler.cluster.pod(f"{operation.namespace}/{operation.name}")
@@ -173,15 +188,19 @@ class LiveProfiles:
     def poll(self) -> None:
         """Check the file for a change, and put new profiles in force: all waiting pods enter a new queue."""
         if self._file.poll():
-            now = time.monotonic()
-            self._carry_out(self.scheduler.close(now), now)
-            self._configure()
-            self.replay_objects()
-            self._cache.schedule_for(self.names)
-            for pod in self._cache.informers["Pod"].store.values():
-                task = self._cache.model.tasks.get(pod.metadata.key)
-                if task is not None and not task.takes_capacity:
-                    self.changed("Pod", None, pod)
+            self.rebuilt()
+
+    def rebuilt(self) -> None:
+        """Begin again with all waiting pods: the profiles, or the model, are new."""
+        now = time.monotonic()
+        self._carry_out(self.scheduler.close(now), now)
+        self._configure()
+        self.replay_objects()
+        self._cache.schedule_for(self.names)
+        for pod in self._cache.informers["Pod"].store.values():
+            task = self._cache.model.tasks.get(pod.metadata.key)
+            if task is not None and not task.takes_capacity:
+                self.changed("Pod", None, pod)
 
     def _configure(self) -> None:
         self.scheduler = PodScheduler(self._file.configuration, self._file.features, self._cache.model)
@@ -195,7 +214,11 @@ class LiveProfiles:
 
     def _attempt(self, now: float) -> bool:
         try:
-            decisions = self.scheduler.attempt(now)
+            with self.watching():
+                decisions = self.scheduler.attempt(now)
+        except CycleStuck as stuck:
+            self.on_stuck(stuck)
+            return False
         except Exception:
             log.exception("an attempt to schedule a pod failed")
             return True

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from volcano_py.scheduler.framework.held_nodes import OWNER, TEXT
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_rejection
 from volcano_py.scheduler.profiles.columns import Ints, NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import OBJECTS, Event, Interest, check_interests
+from volcano_py.scheduler.profiles.events import OBJECTS, Action, Event, Interest, Kind, check_interests
 from volcano_py.scheduler.profiles.extension_points import (
     MAX_SCORE,
     Bind,
@@ -41,6 +42,7 @@ from volcano_py.scheduler.profiles.node_sample import NodeSample
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
+_HELD = unresolvable(TEXT).by(OWNER)
 SortKey = tuple[tuple[float, str], ...]
 """The type of a sort key. Numbers sort before texts, so that any two keys can be compared."""
 
@@ -100,6 +102,7 @@ class Profile:
         handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
+        self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), Action.TAINT),)
         self.reads = {kind for p in made.values() for kind in p.reads}
         """The kinds that its plugins read in addition to nodes and pods."""
 
@@ -184,6 +187,8 @@ class Profile:
         ok = view.ok
         columns = view.columns
         index = columns.index
+        if held := self._cluster.model.held:
+            ok = ok & ~np.array([name in held for name in index], dtype=np.bool_)
         own = index.get(self._cluster.nominated_node(pod))
         if own is not None:  # the view counts the pod's own nomination
             ok = ok.copy()
@@ -267,6 +272,7 @@ class Profile:
         own = self._cluster.nominated_node(pod)
         if own in columns.index:
             rejected[own] = self.filter_with_nominated(state, pod, columns.infos[columns.index[own]])
+        rejected |= {name: _HELD for name in columns.index if name in self._cluster.model.held}
         return {**rejected, **found.rejected}
 
     def _looks_further(self, state: CycleState) -> bool:
@@ -280,6 +286,8 @@ class Profile:
 
     def accepts_node(self, pod: PodInfo, node: NodeInfo) -> bool:
         """Whether the STATIC filters accept the Node object for a pod, whatever runs there."""
+        if node.name in self._cluster.model.held:
+            return False
         return first_rejection([f for f in self._filter if f.scope is STATIC], CycleState(), pod, node).ok
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
@@ -290,6 +298,8 @@ class Profile:
         return [f for f in filters if f.name not in state.skip_filter]
 
     def _with_nominated(self, filters: Sequence[Filter], state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        if node.name in self._cluster.model.held:
+            return _HELD
         coming = [p for p in self._cluster.nominated(node.name) if p.priority >= pod.priority and p.key != pod.key]
         if coming:
             with_them, copy = state.clone(), node.clone()

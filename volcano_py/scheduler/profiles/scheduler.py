@@ -86,6 +86,11 @@ class PodScheduler:
         for event in (Event(Kind.NODE, Action.ADD, None, new),) if old is None else node_events(old, new):
             self._happened(event, now)
 
+    def node_released(self, node: Node, now: float) -> None:
+        """A node is no longer held: pods for which it was rejected are tried again."""
+        self._world.now = now
+        self.queue.move(Event(Kind.NODE, Action.TAINT, node, node), now)
+
     def delete_node(self, name: str, now: float) -> None:
         """A node was deleted."""
         known = self.cluster.nodes.get(name)

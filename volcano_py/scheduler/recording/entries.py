@@ -71,6 +71,13 @@ class Reported(Struct, tag_field="line", tag="reported"):
     """The rounds of evictions of each job: how many, its ready tasks, the time."""
 
 
+class Hold(Struct, tag_field="line", tag="hold"):
+    """These nodes take no new pods: by name, the object that is doubted. `all_nodes`: no node takes any."""
+
+    why: dict[str, str]
+    all_nodes: str = ""
+
+
 class Settings(Struct, tag_field="line", tag="settings"):
     """The configuration from now on, as `msgspec.to_builtins` has it."""
 
@@ -89,4 +96,4 @@ class Cycle(Struct, tag_field="line", tag="cycle"):
     decisions: Raw
 
 
-Line = Start | Put | Remove | Assume | Forget | Usage | Reported | Settings | Cycle
+Line = Start | Put | Remove | Assume | Forget | Usage | Reported | Hold | Settings | Cycle

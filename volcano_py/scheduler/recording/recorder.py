@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ CYCLES = 200
 """Of one file."""
 MAX_CONTENT = MAX_BYTES // 2
 """Size in bytes, before compression, at which a file ends early: larger ones could not be read."""
+MOST_WAITING = 50
+"""Cycles that wait to be written; with more, the disk is too slow, and the recording pauses."""
 RETRY_SECONDS = 30.0
 """Pause after a failed write."""
 
@@ -85,6 +87,10 @@ class RecordedCluster(Cluster):
         self._note(entries.Forget, operation)
         super().forget(operation)
 
+    def hold(self, why: Mapping[str, str], all_nodes: str = "") -> None:
+        self._note(entries.Hold, dict(why), all_nodes)
+        super().hold(why, all_nodes)
+
     def everything(self) -> list[bytes]:
         """Lines that make this model out of an empty one."""
         start = entries.Start(
@@ -116,6 +122,8 @@ class RecordedCluster(Cluster):
         lines.append(_encode(all_reported))
         if self.usage:
             lines.append(_encode(usage(self)))
+        if self.held:
+            lines.append(_encode(entries.Hold(self.held.why, self.held.all_nodes)))
         return lines
 
     def _is_open(self, key: str, operation: Operation) -> bool:
@@ -176,6 +184,8 @@ class Recorder:
         self._retry = retry
         self._paused_until: float | None = None
         self._failure_logged = False
+        self._submitted = self._written = 0
+        """Writes that were begun, and that have ended; the writer's thread changes only the second."""
         self._cycle: entries.Cycle
 
     def begin(
@@ -224,7 +234,16 @@ class Recorder:
         lines = [*model.lines, _encode(self._cycle)]
         model.lines = []
         self._count += 1
+        if self._submitted - self._written >= MOST_WAITING:
+            self._fail(file, f"{MOST_WAITING} cycles wait to be written")
+            return
+        self._submitted += 1
         self._writer.submit(self._write, file, lines)
+
+    def discard(self) -> None:
+        """The cycle was ended half-way: its decisions cannot be repeated, so the recording begins again."""
+        self._model.in_cycle = False
+        self._model.lines = None
 
     def close(self) -> None:
         """Wait until everything is written."""
@@ -243,17 +262,21 @@ class Recorder:
         return False
 
     def _write(self, file: RecordingFile, lines: list[bytes]) -> None:
-        if file.failed:
-            return
         try:
+            if file.failed:
+                return
             file.write(lines)
         except OSError as error:
-            file.failed = True
-            if not self._failure_logged:
-                self._failure_logged = True
-                why = error.strerror or error
-                log.error("--record %s: %s; recording continues when files can be written again", self._folder, why)
+            self._fail(file, str(error.strerror or error))
         else:
             if self._failure_logged:
                 self._failure_logged = False
                 log.info("--record %s: recording continues", self._folder)
+        finally:
+            self._written += 1
+
+    def _fail(self, file: RecordingFile, why: str) -> None:
+        file.failed = True
+        if not self._failure_logged:
+            self._failure_logged = True
+            log.error("--record %s: %s; recording continues when files can be written again", self._folder, why)

@@ -24,8 +24,6 @@ _AT_ONCE = 16
 _PAUSE = 1.0
 """Seconds after a failure during which a URL is not called: a server that hangs would delay all other calls."""
 _JUST_FAILED = "it has just failed"
-_MOST_NOTICES = 10_000
-"""The maximum number of pending notices; the oldest are dropped."""
 
 
 class ExtenderCalls:
@@ -55,7 +53,8 @@ class ExtenderCalls:
                 self._wake.clear()
                 mail = self._mailbox()
                 requests, mail.outbox = mail.outbox, {}
-                notices, mail.notices = mail.notices[-_MOST_NOTICES:], []
+                notices = list(mail.notices)
+                mail.notices.clear()
                 await asyncio.gather(*(self._call(session, key, q) for key, q in requests.items()))
                 for notice in notices:
                     await self._notify(session, notice)
@@ -65,7 +64,7 @@ class ExtenderCalls:
     async def _call(self, session: aiohttp.ClientSession, key: Key, request: Request) -> None:
         async with self._slots:
             try:
-                if time.monotonic() - self._failed.get(request.url, -_PAUSE) < _PAUSE:
+                if self._has_just_failed(request.url):
                     raise CallError(_JUST_FAILED)
                 answer = Answer(time.time(), await self._post(session, request))
             except CallError as e:
@@ -73,7 +72,12 @@ class ExtenderCalls:
             self._report(request.url, answer.error)
             self._mailbox().answers[key] = answer
 
+    def _has_just_failed(self, url: str) -> bool:
+        return time.monotonic() - self._failed.get(url, -_PAUSE) < _PAUSE
+
     async def _notify(self, session: aiohttp.ClientSession, notice: Request) -> None:
+        if self._has_just_failed(notice.url):
+            return  # each would take the timeout, while calls that decide wait
         try:
             body = await self._post(session, notice)
             text = body.get("errorMessage") if isinstance(body, dict) else None

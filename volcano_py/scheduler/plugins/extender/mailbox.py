@@ -6,6 +6,7 @@ them. So no cycle waits for an extender.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ EXPIRES = 60.0
 """Seconds after which a response that was not renewed is dropped."""
 _MOST = 200_000
 """The largest number of responses that are kept."""
+MOST_NOTICES = 10_000
+"""The largest number of notices that wait; the oldest are dropped."""
 
 
 class Request(NamedTuple):
@@ -43,7 +46,7 @@ class Mailbox:
     """Pending calls, and responses."""
 
     outbox: dict[Key, Request] = field(default_factory=dict)
-    notices: list[Request] = field(default_factory=list)
+    notices: deque[Request] = field(default_factory=lambda: deque(maxlen=MOST_NOTICES))
     """Calls whose response is not used, in order."""
     answers: dict[Key, Answer] = field(default_factory=dict)
     carried: bool = False
