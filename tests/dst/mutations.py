@@ -26,7 +26,7 @@ virtual.install()
 import click  # noqa: E402
 import re2  # type: ignore[import-untyped]  # noqa: E402
 
-from tests.dst.forks import player  # noqa: E402
+from tests.dst.forks import Runs  # noqa: E402
 from tests.dst.run import Plan  # noqa: E402
 from volcano_py.api import kinds  # noqa: E402
 from volcano_py.controllers import executor  # noqa: E402
@@ -484,11 +484,10 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 def found(name: str, most: int, first: int = 1) -> tuple[str, int, str] | None:
     """The seed that shows a mutation, the number of runs, and the violation."""
-    play = player(partial(_apply, name))
-    for number in range(first, first + most):
-        outcome = play(Plan(str(number)))
+    runs = Runs(partial(_apply, name))
+    for number, outcome in enumerate(runs.all(Plan(str(first + i)) for i in range(most)), 1):
         if outcome.violations:
-            return outcome.plan.seed, number - first + 1, outcome.violations[0]
+            return outcome.plan.seed, number, outcome.violations[0]
     return None
 
 
