@@ -66,6 +66,8 @@ def main(
             print_outcome(outcome)
         outcome.log = []
         done.append(outcome)
+        if quiet and len(done) % 25 == 0:
+            print(f"{len(done)} runs, {sum(1 for one in done if one.violations)} wrong", flush=True)
     if not as_json:
         print_table(done)
         raise SystemExit(1 if any(outcome.violations for outcome in done) else 0)
