@@ -48,11 +48,12 @@ from volcano_py.scheduler.dispatch.machine import Machine  # noqa: E402
 from volcano_py.scheduler.dispatch.process import Process  # noqa: E402
 from volcano_py.scheduler.dispatch.versions import Versions  # noqa: E402
 from volcano_py.scheduler.dispatch.writes import Writer  # noqa: E402
+from volcano_py.scheduler.framework.gang_counts import GangCounts  # noqa: E402
+from volcano_py.scheduler.framework.session_job import SessionJob  # noqa: E402
 from volcano_py.scheduler.model import cluster, hyper_nodes  # noqa: E402
 from volcano_py.scheduler.model import status as st  # noqa: E402
 from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus, QueueStatus  # noqa: E402
 from volcano_py.scheduler.plugins.capacity.plugin import Capacity  # noqa: E402
-from volcano_py.scheduler.plugins.gang import Gang  # noqa: E402
 
 MOST = 2000
 """Runs within which a mutation is found."""
@@ -397,14 +398,8 @@ def old_versions_guard_for_ever() -> None:
 
 
 def gangs_are_always_ready() -> None:
-    original = Gang.on_session_open
-
-    def opened(self: Gang, session: Any) -> None:
-        original(self, session)
-        for job in session.jobs.values():
-            job.min_available = min(job.min_available, 1)
-
-    Gang.on_session_open = opened  # type: ignore[method-assign]
+    GangCounts.is_ready = lambda self: self.ready_num > 0  # type: ignore[method-assign]
+    SessionJob.check_task_ready = lambda self, statuses: True  # type: ignore[method-assign]
 
 
 def queues_have_no_limit() -> None:
