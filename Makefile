@@ -66,7 +66,7 @@ coverage: setup ## branch coverage of the decision core by its quick tests; fail
 	  tests/scheduler tests/scenarios tests/simulate tests/reference --cov
 
 dst: setup ## simulate the whole system under faults, once for each seed: make dst SEEDS=100
-	@$(BIN)/python -m tests.dst --quiet --seeds $(or $(SEEDS),20) --first $(or $(FIRST),1)
+	@$(BIN)/python -m tests.dst --quiet --jobs $(or $(JOBS),1) --seeds $(or $(SEEDS),20) --first $(or $(FIRST),1)
 
 mutation: setup ## how many small faults, put into gang, drf, proportion, capacity, preempt and reclaim, the tests find
 	@$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))

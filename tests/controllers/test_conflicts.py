@@ -32,7 +32,6 @@ class Mirror:
 
     def __init__(self) -> None:
         self.forgotten: list[str] = []
-        self.informer = self
 
     def on(self, **_: Any) -> None:
         pass

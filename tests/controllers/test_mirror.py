@@ -1,5 +1,8 @@
 """The controllers' picture of a kind: the informer and the answers to our own writes, in whatever order they come."""
 
+import asyncio
+
+from tests.waiting import budget
 from volcano_py.api import kinds
 from volcano_py.api.core import Pod
 from volcano_py.controllers.mirror import Mirror
@@ -49,3 +52,16 @@ async def test_an_answer_that_comes_before_the_watch_counts_at_once():
     saw(informer, "DELETED", pod(5))
     saw(informer, "ADDED", pod(6, uid="another"))
     assert mirror.get("lab/p").metadata.uid == "another"
+
+
+async def test_an_object_that_was_deleted_before_the_watch_returned_it(monkeypatch):
+    """Its handlers are called: a Job creates the pod again. Found by the simulation under faults."""
+    monkeypatch.setattr("volcano_py.controllers.mirror.CONFIRM_SECONDS", 0.0)
+    _, mirror = make()
+    deleted = []
+    mirror.on(delete=lambda obj: deleted.append(obj.metadata.uid))
+    mirror.note(pod(1))
+    async with asyncio.timeout(budget()):
+        while mirror.get("lab/p") is not None:
+            await asyncio.sleep(0)
+    assert deleted == ["u"]

@@ -154,7 +154,7 @@ class Cluster:
             await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
         elif drawn < 0.66:
             await self._edit_queue(random)
-        elif drawn < 0.76 and self.configuration in ("preempt", "reclaim"):
+        elif drawn < 0.76 and self.configuration in ("preempt", "reclaim") and alive < MOST_PODS + 6:
             await self.create_urgent(random, number, pods)
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
@@ -209,6 +209,8 @@ class Cluster:
         for key, pod in pods.items():
             group = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
             lost = group and f"default/{group}" not in groups and not pod["spec"].get("nodeName")
+            # With too many that wait, users give some of them up: cycles would only get slower.
+            lost = lost or (len(pods) > MOST_PODS and not pod["spec"].get("nodeName") and key[-1] in "02")
             if (pod.get("status", {}).get("phase") in ENDED or lost) and not pod["metadata"].get("ownerReferences"):
                 await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", _now(pod["metadata"]["uid"]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import orjson
 
-from tests.dst.forks import player
+from tests.dst.forks import Runs
 from tests.dst.report import print_outcome, print_table
 from tests.dst.run import STEPS, Outcome, Plan, document
 from tests.dst.shrink import Shrinking
@@ -24,6 +24,7 @@ from tests.dst.shrink import Shrinking
 @click.option("--shrink", is_flag=True, help="Reduce each failing run, and print its log.")
 @click.option("--plans", default=".pytest_cache/dst", type=click.Path(path_type=Path), help="Folder for such plans.")
 @click.option("--log", "show_log", is_flag=True, help="Print the log of each run.")
+@click.option("--jobs", default=1, help="Runs at the same time.")
 @click.option("--quiet", is_flag=True, help="Print only failures and the sums.")
 @click.option("--twice", is_flag=True, help="Run each seed twice, and compare the logs.")
 @click.option("--json", "as_json", is_flag=True, help="Print each outcome as a line of JSON, and nothing else.")
@@ -36,6 +37,7 @@ def main(
     shrink: bool,
     plans: Path,
     show_log: bool,
+    jobs: int,
     quiet: bool,
     twice: bool,
     as_json: bool,
@@ -47,9 +49,10 @@ def main(
         wanted = [Plan(seed, steps)]
     else:
         wanted = [Plan(str(number), steps) for number in range(first, first + seeds)]
-    play = player()
+    runs = Runs()
+    play = runs.one
     done: list[Outcome] = []
-    for outcome in map(play, wanted):
+    for outcome in runs.all(wanted, jobs):
         if as_json:
             print(document(outcome).decode(), flush=True)
             continue
@@ -63,6 +66,8 @@ def main(
             print_outcome(outcome)
         outcome.log = []
         done.append(outcome)
+        if quiet and len(done) % 25 == 0:
+            print(f"{len(done)} runs, {sum(1 for one in done if one.violations)} wrong", flush=True)
     if not as_json:
         print_table(done)
         raise SystemExit(1 if any(outcome.violations for outcome in done) else 0)

@@ -26,7 +26,7 @@ virtual.install()
 import click  # noqa: E402
 import re2  # type: ignore[import-untyped]  # noqa: E402
 
-from tests.dst.forks import player  # noqa: E402
+from tests.dst.forks import Runs  # noqa: E402
 from tests.dst.run import Plan  # noqa: E402
 from volcano_py.api import kinds  # noqa: E402
 from volcano_py.controllers import executor  # noqa: E402
@@ -48,11 +48,12 @@ from volcano_py.scheduler.dispatch.machine import Machine  # noqa: E402
 from volcano_py.scheduler.dispatch.process import Process  # noqa: E402
 from volcano_py.scheduler.dispatch.versions import Versions  # noqa: E402
 from volcano_py.scheduler.dispatch.writes import Writer  # noqa: E402
+from volcano_py.scheduler.framework.gang_counts import GangCounts  # noqa: E402
+from volcano_py.scheduler.framework.session_job import SessionJob  # noqa: E402
 from volcano_py.scheduler.model import cluster, hyper_nodes  # noqa: E402
 from volcano_py.scheduler.model import status as st  # noqa: E402
 from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus, QueueStatus  # noqa: E402
 from volcano_py.scheduler.plugins.capacity.plugin import Capacity  # noqa: E402
-from volcano_py.scheduler.plugins.gang import Gang  # noqa: E402
 
 MOST = 2000
 """Runs within which a mutation is found."""
@@ -397,14 +398,8 @@ def old_versions_guard_for_ever() -> None:
 
 
 def gangs_are_always_ready() -> None:
-    original = Gang.on_session_open
-
-    def opened(self: Gang, session: Any) -> None:
-        original(self, session)
-        for job in session.jobs.values():
-            job.min_available = min(job.min_available, 1)
-
-    Gang.on_session_open = opened  # type: ignore[method-assign]
+    GangCounts.is_ready = lambda self: self.ready_num > 0  # type: ignore[method-assign]
+    SessionJob.check_task_ready = lambda self, statuses: True  # type: ignore[method-assign]
 
 
 def queues_have_no_limit() -> None:
@@ -484,11 +479,10 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 def found(name: str, most: int, first: int = 1) -> tuple[str, int, str] | None:
     """The seed that shows a mutation, the number of runs, and the violation."""
-    play = player(partial(_apply, name))
-    for number in range(first, first + most):
-        outcome = play(Plan(str(number)))
+    runs = Runs(partial(_apply, name))
+    for number, outcome in enumerate(runs.all(Plan(str(first + i)) for i in range(most)), 1):
         if outcome.violations:
-            return outcome.plan.seed, number - first + 1, outcome.violations[0]
+            return outcome.plan.seed, number, outcome.violations[0]
     return None
 
 

@@ -19,7 +19,7 @@ seconds, and no back-off is longer than a minute."""
 POLL = 5.0
 UNCHANGED = 12.0
 """Seconds without a change after which nothing more is expected: the counters of queues are written every 5 seconds."""
-RESTART = 45.0
+RESTART = 35.0
 """Seconds after a restart in which nothing may change."""
 KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
 

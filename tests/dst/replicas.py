@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,14 @@ def install() -> None:
     handle.Pipe = process.Pipe = SimulatedPipe  # type: ignore[assignment, misc]
     process.end_parent = pipes.end_parent
     socket.gethostname = lambda: "simulated"
+    # A collection may end a coroutine that nothing refers to, at a moment that depends on the memory.
+    gc.disable()
+    gc.enable = gc.freeze = _nothing
+    gc.collect = lambda *_: 0
+
+
+def _nothing() -> None:
+    pass
 
 
 class Replica:
@@ -105,7 +114,7 @@ class SchedulerReplica(Replica):
         options = Options(
             scheduler_configmap=(namespace, name, SCHEDULER_KEY),
             cache_dumper=False,
-            schedule_period=5.0,
+            schedule_period=10.0,
             verify_incremental=self.verify,
             kube_api_qps=200.0,
             kube_api_burst=400,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import logging
 from dataclasses import dataclass, field
@@ -362,7 +361,6 @@ def perform(plan: Plan, server: ApiServer) -> Outcome:
     """Run a plan in this process. The API server is used up by it."""
     began = virtual.real_seconds()
     outcome = Outcome(plan)
-    gc.disable()
     virtual.seed(plan.seed)
     pipes.ALL.clear()
     run = Run(plan, server)

@@ -105,12 +105,23 @@ class HttpRequest(dict[Any, Any]):
         pass
 
 
+class InOrder(dict[Any, None]):
+    """A set in the order of its insertions: those of objects have the order of their addresses."""
+
+    def add(self, item: Any) -> None:
+        self[item] = None
+
+    def discard(self, item: Any) -> None:
+        self.pop(item, None)
+
+
 class ApiServer:
     """The store and the handlers. `serve` answers one request."""
 
     def __init__(self, users: tuple[str, ...]) -> None:
         self.api: Api = new_api()
         self.server: Server = new_server(self.api, {name: User(name, GROUPS) for name in users})
+        self.server.watchers = InOrder()  # type: ignore[assignment]
         namespace = {
             "metadata": {"name": volcano.SYSTEM_NAMESPACE, "labels": {}},
             "spec": {"finalizers": ["kubernetes"]},

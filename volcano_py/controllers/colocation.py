@@ -75,10 +75,8 @@ class ColocationController:
         self._executor = cluster.executor
         self._pods: Mirror[Pod] = cluster.mirror(POD)
         self._configurations: Mirror[ColocationConfiguration] = cluster.mirror(COLOCATIONCONFIGURATION)
-        self._pods.informer.on(add=self._pod_added, update=self._pod_updated)
-        self._configurations.informer.on(
-            add=self._changed, update=lambda old, new: self._changed(new), delete=self._changed
-        )
+        self._pods.on(add=self._pod_added, update=self._pod_updated)
+        self._configurations.on(add=self._changed, update=lambda old, new: self._changed(new), delete=self._changed)
 
     async def process(self, key: str) -> None:
         namespace, _, name = key.partition("/")

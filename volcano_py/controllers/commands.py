@@ -78,7 +78,7 @@ class CommandController:
         self._permitted = queue_commands or QueueCommands()
         self._queues: Mirror[ApiObject] | None = cluster.mirror(QUEUE) if QUEUE in sinks else None
         self._commands: Mirror[Command] = cluster.mirror(COMMAND)
-        self._commands.informer.on(add=self._added)
+        self._commands.on(add=self._added)
 
     def _added(self, command: Command) -> None:
         # One that is being deleted was executed before, or was changed after its deletion, without admission.

@@ -74,7 +74,7 @@ class Executor:
     def attach(self, rt: ResourceType, mirror: Mirror[Any]) -> None:
         """Keep `mirror` up to date with the writes of this kind."""
         self._mirrors[rt] = mirror
-        mirror.informer.on(delete=lambda obj: self._forget_about(obj.metadata.uid))
+        mirror.on(delete=lambda obj: self._forget_about(obj.metadata.uid))
 
     async def carry_out(self, instructions: Sequence[Instruction], about: ApiObject) -> None:
         """Execute all instructions in order; Events are recorded on `about`. Raises KubeError or NotLeading."""

@@ -39,7 +39,7 @@ class GarbageController:
         self._clock = clock
         self._cluster = cluster
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
-        self._jobs.informer.on(add=self._seen, update=lambda old, new: self._seen(new))
+        self._jobs.on(add=self._seen, update=lambda old, new: self._seen(new))
 
     def _seen(self, job: Job) -> None:
         if job.spec.ttl_seconds_after_finished is not None and job.status.state.phase in FINISHED:

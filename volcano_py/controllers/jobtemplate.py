@@ -39,8 +39,8 @@ class JobTemplateController:
         self._executor = cluster.executor
         self._templates: Mirror[JobTemplate] = cluster.mirror(JOBTEMPLATE)
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
-        self._templates.informer.on(add=lambda template: self.queue.add(template.key))
-        self._jobs.informer.on(add=self._job_came_or_went, delete=self._job_came_or_went)
+        self._templates.on(add=lambda template: self.queue.add(template.key))
+        self._jobs.on(add=self._job_came_or_went, delete=self._job_came_or_went)
 
     def _job_came_or_went(self, job: Job) -> None:
         if (made_from := template_of(job)) is not None:

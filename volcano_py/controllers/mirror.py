@@ -56,12 +56,28 @@ class Mirror(Generic[T]):
         self._ended: dict[str, str] = {}
         self._gone: dict[str, None] = {}
         """UIDs of recent deletions seen by the informer, oldest first."""
+        self._delete: list[Callable[[T], None]] = []
         informer.on(add=self._seen, update=lambda old, new: self._seen(new), delete=self._dropped)
 
     @property
     def informer(self) -> Feed[T]:
-        """The source for registering handlers; they are called after the cache has changed."""
+        """The source of the objects."""
         return self._informer
+
+    def on(
+        self,
+        add: Callable[[T], None] | None = None,
+        update: Callable[[T, T], None] | None = None,
+        delete: Callable[[T], None] | None = None,
+    ) -> None:
+        """Call `add(new)`, `update(old, new)`, `delete(last known)` after the cache has changed.
+
+        `delete` is also called for an object that this process has written and that was deleted before the informer
+        saw it.
+        """
+        self._informer.on(add, update, delete)
+        if delete is not None:
+            self._delete.append(delete)
 
     def get(self, key: str) -> T | None:
         return self._objects.get(key)
@@ -136,6 +152,11 @@ class Mirror(Generic[T]):
         if current is not None and current.metadata.uid == uid and key not in self._informer.store:
             log.warning("%s %s was never seen after it was written", self._struct.__name__, key)
             self._remove(current)
+            for handler in self._delete:
+                try:
+                    handler(current)
+                except Exception:
+                    log.exception("a handler of %s failed", self._struct.__name__)
 
     def _put(self, obj: T) -> None:
         old = self._objects.get(obj.key)

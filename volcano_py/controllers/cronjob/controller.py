@@ -35,9 +35,9 @@ class CronJobController:
         self._executor = cluster.executor
         self._cronjobs: Mirror[CronJob] = cluster.mirror(CRONJOB)
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
-        self._cronjobs.informer.on(add=lambda cronjob: self.queue.add(cronjob.key), update=self._updated)
+        self._cronjobs.on(add=lambda cronjob: self.queue.add(cronjob.key), update=self._updated)
         moved = self._job_moved
-        self._jobs.informer.on(add=moved, update=lambda old, new: moved(new), delete=moved)
+        self._jobs.on(add=moved, update=lambda old, new: moved(new), delete=moved)
 
     async def process(self, key: str) -> None:
         cronjob = self._cronjobs.get(key)

@@ -48,17 +48,17 @@ class HyperNodeController:
         self._hypernodes: Mirror[HyperNode] = cluster.mirror(HYPERNODE)
         self._nodes: Mirror[Node] = cluster.mirror(NODE)
         self._configmap: Mirror[ConfigMap] = cluster.mirror_one(CONFIGMAP, *self._place)
-        self._hypernodes.informer.on(
+        self._hypernodes.on(
             add=self._hypernode_added,
             update=lambda old, new: self.queue.add(_STATUS + new.metadata.name),
             delete=lambda one: self._hypernode_deleted(),
         )
-        self._nodes.informer.on(
+        self._nodes.on(
             add=lambda node: self._node_changed({}, node.metadata.labels or {}),
             update=lambda old, new: self._node_updated(old.metadata.labels or {}, new.metadata.labels or {}),
             delete=lambda node: self._node_changed(node.metadata.labels or {}, {}),
         )
-        self._configmap.informer.on(
+        self._configmap.on(
             add=lambda one: self.queue.add(CONFIG_KEY),
             update=lambda old, new: self.queue.add(CONFIG_KEY),
             delete=lambda one: self.queue.add(CONFIG_KEY),

@@ -91,18 +91,16 @@ class JobController:
         self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
         self._priorities: Mirror[PriorityClass] = cluster.mirror(PRIORITYCLASS)
         self._claims: Mirror[PersistentVolumeClaim] = cluster.mirror(PERSISTENTVOLUMECLAIM)
-        self._jobs.informer.on(
+        self._jobs.on(
             add=self._job_added,
             update=self._job_updated,
             delete=self._job_deleted,
         )
-        self._pods.informer.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
-        self._queues.informer.on(add=lambda queue: self._try_again(), update=self._queue_updated)
-        self._claims.informer.on(add=lambda claim: self._try_again())
-        self._priorities.informer.on(add=lambda priority: self._try_again())
-        self._podgroups.informer.on(
-            add=self._podgroup_added, update=self._podgroup_updated, delete=self._podgroup_deleted
-        )
+        self._pods.on(add=self._pod_added, update=self._pod_updated, delete=self._pod_deleted)
+        self._queues.on(add=lambda queue: self._try_again(), update=self._queue_updated)
+        self._claims.on(add=lambda claim: self._try_again())
+        self._priorities.on(add=lambda priority: self._try_again())
+        self._podgroups.on(add=self._podgroup_added, update=self._podgroup_updated, delete=self._podgroup_deleted)
 
     def command(self, command: Command) -> None:
         """Process an action that a user requested."""

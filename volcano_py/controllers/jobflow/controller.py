@@ -44,11 +44,9 @@ class JobFlowController:
         self._templates: Mirror[JobTemplate] = cluster.mirror(JOBTEMPLATE)
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
         self._pods: Mirror[Pod] = cluster.mirror(POD)
-        self._flows.informer.on(add=lambda flow: self.queue.add(flow.key), update=self._flow_updated)
-        self._templates.informer.on(add=self._template_changed, update=self._template_updated)
-        self._jobs.informer.on(
-            add=self._job_changed, update=lambda old, new: self._job_changed(new), delete=self._job_changed
-        )
+        self._flows.on(add=lambda flow: self.queue.add(flow.key), update=self._flow_updated)
+        self._templates.on(add=self._template_changed, update=self._template_updated)
+        self._jobs.on(add=self._job_changed, update=lambda old, new: self._job_changed(new), delete=self._job_changed)
 
     async def process(self, key: str) -> None:
         flow = self._flows.get(key)

@@ -74,13 +74,13 @@ class PodGroupController:
         self._owners: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._pods: Mirror[Pod] = cluster.mirror(kinds.POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(kinds.PODGROUP)
-        self._pods.informer.on(add=self._pod_seen)
+        self._pods.on(add=self._pod_seen)
         self._workloads: dict[str, Mirror[Workload]] = {}
         if workloads:
             for rt in (kinds.REPLICASET, kinds.STATEFULSET):
                 mirror: Mirror[Workload] = cluster.mirror(rt)
                 self._workloads[rt.kind] = mirror
-                mirror.informer.on(add=self._workload_seen, update=lambda old, new: self._workload_seen(new))
+                mirror.on(add=self._workload_seen, update=lambda old, new: self._workload_seen(new))
 
     def _pod_seen(self, pod: Pod) -> None:
         if needs_podgroup(pod, self._scheduler_names):

@@ -38,12 +38,12 @@ class QueueController:
         self._pace = Pace()
         self._queues: Mirror[Queue] = cluster.mirror(QUEUE)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(PODGROUP)
-        self._queues.informer.on(
+        self._queues.on(
             add=self._related,
             update=self._queue_updated,
             delete=self._queue_deleted,
         )
-        self._podgroups.informer.on(
+        self._podgroups.on(
             add=self._podgroup_changed,
             update=self._podgroup_updated,
             delete=self._podgroup_changed,

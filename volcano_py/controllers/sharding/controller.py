@@ -69,13 +69,13 @@ class ShardingController:
         self._shards: Mirror[NodeShard] = cluster.mirror(NODESHARD)
         self._configmap: Mirror[ConfigMap] | None = None
         node, pod = self._node_seen, self._pod_seen
-        self._nodes.informer.on(add=node, update=lambda old, new: node(new), delete=self._node_gone)
-        self._pods.informer.on(add=pod, update=lambda old, new: pod(new), delete=self._pod_gone)
+        self._nodes.on(add=node, update=lambda old, new: node(new), delete=self._node_gone)
+        self._pods.on(add=pod, update=lambda old, new: pod(new), delete=self._pod_gone)
         soon = self._soon
-        self._shards.informer.on(add=lambda _: soon(), update=lambda old, new: soon(), delete=lambda _: soon())
+        self._shards.on(add=lambda _: soon(), update=lambda old, new: soon(), delete=lambda _: soon())
         if place is not None:
             self._configmap = cluster.mirror_one(CONFIGMAP, *place)
-            self._configmap.informer.on(
+            self._configmap.on(
                 add=lambda _: self.queue.add(CONFIG_KEY), update=lambda old, new: self.queue.add(CONFIG_KEY)
             )
         self.queue.add(CONFIG_KEY)

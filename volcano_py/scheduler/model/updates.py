@@ -31,7 +31,7 @@ def changes_scheduling(old: Pod, new: Pod) -> bool:
 
 
 def is_newer(old: Pod, new: Pod) -> bool:
-    """Whether a pod is certainly a newer version: one read for an unknown outcome may be ahead of the watch."""
+    """Whether a pod is certainly a newer version: what was read for an unknown outcome may be ahead of the watch."""
     a, b = old.metadata.resource_version, new.metadata.resource_version
     return a.isdecimal() and b.isdecimal() and int(b) > int(a)
 
