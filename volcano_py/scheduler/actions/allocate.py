@@ -8,7 +8,9 @@ statement holds until the session ends. Jobs with a hard topology or with sub-gr
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from volcano_py.scheduler.actions.allocate_arguments import AllocateArguments
 from volcano_py.scheduler.actions.allocate_job import allocate_job
@@ -42,36 +44,9 @@ class Allocate(Action):
 
     def execute(self, session: Session) -> None:
         tried = session.cluster.keep(Tried).jobs
-        tasks: dict[str, TaskQueue] = {}
-        sheets: dict[str, Worksheet] = {}
-        jobs: dict[str, JobQueue] = {}
-        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
-        enqueue_is_on = "enqueue" in session.configuration.actions
+        queues, jobs, tasks, sheets = _waiting(session, tried)
         reservations = Reservations(session)
         entitled = entitled_gangs(session) if reclaims_for_entitled(session) else None
-        for job in session.jobs.active():
-            if job.is_pending():
-                if enqueue_is_on:
-                    continue
-                job.phase = "Inqueue"
-            if not job.counts[st.PENDING] or job.uid in tried or session.job_valid(job) is not None:
-                continue
-            if job.has_topology and not session.topology_is_ready:
-                continue
-            if _divided(job):
-                sheet = worksheet(session, job, _placeable)
-                if not sheet:
-                    continue
-                sheets[job.uid] = sheet
-            else:
-                todo = task_queue(session, [t for t in session.pending(job) if _placeable(t)])
-                if not todo:
-                    continue
-                tasks[job.uid] = todo
-            if job.queue not in jobs:
-                jobs[job.queue] = JobQueue()
-                queues.push(session.queues[job.queue])
-            jobs[job.queue].push(session.job_key(job), job)
         while queues and not session.work.exhausted:
             queue = queues.pop()
             waiting = jobs[queue.name]
@@ -97,6 +72,45 @@ class Allocate(Action):
         reservations.dissolve_all()
         if not session.work.exhausted:
             tried.clear()
+
+
+class Waiting(NamedTuple):
+    """The jobs to place: their queues, the jobs of each queue, and by job the tasks or the worksheet."""
+
+    queues: PriorityQueue[Queue]
+    jobs: dict[str, JobQueue]
+    tasks: dict[str, TaskQueue]
+    sheets: dict[str, Worksheet]
+
+
+def _waiting(session: Session, tried: Container[str]) -> Waiting:
+    """What waits, without the jobs that were `tried` in an earlier part of the round."""
+    found = Waiting(PriorityQueue(session.queue_before), {}, {}, {})
+    enqueue_is_on = "enqueue" in session.configuration.actions
+    for job in session.jobs.active():
+        if job.is_pending():
+            if enqueue_is_on:
+                continue
+            job.phase = "Inqueue"
+        if not job.counts[st.PENDING] or job.uid in tried or session.job_valid(job) is not None:
+            continue
+        if job.has_topology and not session.topology_is_ready:
+            continue
+        if _divided(job):
+            sheet = worksheet(session, job, _placeable)
+            if not sheet:
+                continue
+            found.sheets[job.uid] = sheet
+        else:
+            todo = task_queue(session, [t for t in session.pending(job) if _placeable(t)])
+            if not todo:
+                continue
+            found.tasks[job.uid] = todo
+        if job.queue not in found.jobs:
+            found.jobs[job.queue] = JobQueue()
+            found.queues.push(session.queues[job.queue])
+        found.jobs[job.queue].push(session.job_key(job), job)
+    return found
 
 
 def _placeable(task: Task) -> bool:
