@@ -30,8 +30,9 @@ from volcano_py.kube.watch import watch_events
 from volcano_py.sandbox.volcano import free_port
 
 NODES = 20
-IN_FLIGHT = 500
-"""Pods that exist at a time: more than the nodes have space for, so that some wait and some are preempted."""
+WAITING = 500
+"""Pods that are submitted or run at a time: more than the nodes have space for, so that some wait, and some are
+preempted."""
 SIZES = (1, 2, 4, 8)
 PARTS = 10
 CONF = """\
@@ -149,12 +150,14 @@ def job(number: int, rng: random.Random) -> Manifest:
 
 
 class _Pods:
-    """Follows the pods; `alive` is how many exist."""
+    """Follows the pods; `alive`: the UIDs of those that have not ended."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
         self._created: dict[str, float] = {}
         self.alive: set[str] = set()
+        self.awaited: set[str] = set()
+        """Names of submitted pods that have not been bound yet."""
 
     async def follow(self, c: Cluster) -> None:
         while True:
@@ -171,6 +174,7 @@ class _Pods:
         if pod["spec"].get("nodeName") and (since := self._created.pop(uid, None)) is not None:
             self._course.waits.append((self._course.bound, time.monotonic() - since))
             self._course.bound += 1
+            self.awaited.discard(pod["metadata"]["name"])
         if status.get("phase") in ("Succeeded", "Failed") or kind == "DELETED":
             if uid in self.alive and status.get("phase") == "Failed":
                 self._course.failed += 1
@@ -186,15 +190,17 @@ class _Pods:
 async def _submit(c: Cluster, course: Course, pods: _Pods, wanted: int, seed: int) -> None:
     rng, number = random.Random(seed), 0
     while course.bound < wanted:
-        if len(pods.alive) + 8 > IN_FLIGHT:
+        if len(pods.alive) + len(pods.awaited) > WAITING:
             await asyncio.sleep(0.02)
             continue
         one = job(number, rng)
         number += 1
-        with contextlib.suppress(KubeError):
+        try:
             await c.client.create(JOB, one)
-        # pods come a moment after their Job
-        await asyncio.sleep(0.002 if len(pods.alive) < IN_FLIGHT // 2 else 0.02)
+        except KubeError:
+            continue
+        name, size = one["metadata"]["name"], one["spec"]["minAvailable"]
+        pods.awaited.update(f"{name}-main-{i}" for i in range(size))
 
 
 async def _disturb(c: Cluster, course: Course, seed: int) -> None:
