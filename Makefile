@@ -92,6 +92,9 @@ ha: setup ## leaders that fail in all ways, and rolling upgrades, with real proc
 fuzz: setup ## new input for all that reads data of others: make fuzz MINUTES=5; prints a table, fails on a fault
 	@$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(ARGUMENTS)
 
+soak: setup ## PODS pods through the sandbox (1,000,000: hours), and whether memory and latency stay flat; writes soak.svg
+	@$(BIN)/python -m benchmarks soak --pods $(or $(PODS),1000000)
+
 explore: setup ## run the property tests on new random examples, for what the steady ones miss
 	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests/scheduler tests/kube/test_http1.py
 

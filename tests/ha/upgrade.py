@@ -48,7 +48,7 @@ async def run(folder: Path, times: Times) -> list[cases.Row]:
     name = previous()
     old = extract(name, folder / "previous")
     rows = []
-    async with site(folder, times, source=old) as here:
+    async with site(folder, times, managers=2, source=old) as here:
         for way, source in ((f"rolling upgrade from {name}", REPOSITORY), (f"rolling downgrade to {name}", old)):
             replicas = [*here.replicas[SCHEDULER], *here.replicas[CONTROLLERS]]
             await here.begin()

@@ -27,3 +27,17 @@ def test_the_format() -> None:
     program = f"import logging; from volcano_py.kube import logs; logs.configure('x'); {log}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING x: text\n", done.stderr)
+
+
+def test_a_text_of_an_object_cannot_write_lines_or_reach_the_terminal() -> None:
+    text = "pod a\\n2026-01-01 00:00:00,000 ERROR scheduler: forged\\r\\x1b[2J\\x9b\\u2028end"
+    raised = "try:\n    raise ValueError('first\\x1b[2J\\nforged')\nexcept ValueError:\n    log.exception('failed')"
+    program = (
+        "import logging; from volcano_py.kube import logs; logs.configure('x'); log = logging.getLogger('a')\n"
+        f"log.warning('%s', '{text}')\n{raised}"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    first, *others = done.stderr.decode().splitlines()
+    assert first.endswith(r"\u000a2026-01-01 00:00:00,000 ERROR scheduler: forged\u000d\u001b[2J\u009b\u2028end")
+    assert others[0].endswith("ERROR x: failed") and others[1].startswith("  Traceback")
+    assert others[-2:] == [r"  ValueError: first\u001b[2J", "  forged"]

@@ -1,0 +1,1 @@
+"""The evaluation of the soak; the run itself is `make soak`."""
