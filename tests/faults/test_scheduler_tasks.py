@@ -27,6 +27,8 @@ DECIDER = {
     "cache",
     "first lists",
     "takeover",
+    "rebuild",
+    "cache audit",
     "cycles",
     "configuration",
     "resync",

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 TICK = 0.1
 """Seconds between two looks at the stack."""
+UNWIND = 5.0
+"""Seconds after which a cycle that was ended, and that still runs, is ended again."""
 LONGEST_STEP = 5 * TICK
 """What one look may count, in seconds: more means that the process was suspended."""
 BUILT_IN = "volcano_py.scheduler.plugins."
@@ -67,7 +69,7 @@ class Watchdog:
         self._clock = clock
         self._running = False
         self._shields = 0
-        self._last = self._spent = self._call = 0.0
+        self._last = self._spent = self._call = self._quiet_until = 0.0
         self._frame: FrameType | None = None
         self._of: dict[str, str] = {}
         self._dumps = False
@@ -107,6 +109,7 @@ class Watchdog:
         self._running, self._dumps = True, False
         self._shields = 0
         self._last, self._spent, self._call = self._clock(), 0.0, 0.0
+        self._quiet_until = self._last
 
     def _tick(self, number: int, frame: FrameType | None) -> Any:
         if not self._running:
@@ -126,7 +129,7 @@ class Watchdog:
             # A thread of its own, which needs no Python: for compiled code that does not return.
             self._dumps = True
             faulthandler.dump_traceback_later(self._cycle_limit)
-        if self._shields:
+        if self._shields or now < self._quiet_until:
             return
         if plugin and self._call_limit and self._call > self._call_limit:
             self._end(f"a call of plugin {plugin} has lasted {self._call:.0f} s", plugin, frame)
@@ -135,7 +138,8 @@ class Watchdog:
             self._end(f"{self.what} has lasted {self._spent:.0f} s{of}", plugin, frame)
 
     def _end(self, text: str, plugin: str, frame: FrameType | None) -> None:
-        self._running = False
+        # The cycle has time to unwind; a plugin that contains even this, or a destructor, gets it again.
+        self._quiet_until = self._clock() + UNWIND
         stack = "".join(traceback.format_stack(frame)[-40:])
         raise CycleStuck(text, plugin, stack, _points(plugin, frame))
 

@@ -103,6 +103,19 @@ def test_many_short_calls_are_no_long_one():
     assert dog.seconds["mine"] == pytest.approx(5.0)
 
 
+def test_a_plugin_that_contains_the_end_of_its_cycle_gets_it_again(monkeypatch):
+    monkeypatch.setattr("volcano_py.scheduler.watchdog.UNWIND", 0.1)
+    contained = []
+    with pytest.raises(CycleStuck), watchdog().watching():
+        while len(contained) < 2:
+            try:
+                endless()
+            except BaseException as error:
+                contained.append(error)
+        endless()
+    assert [type(error) for error in contained] == [CycleStuck] * 2
+
+
 def test_what_is_shielded_is_completed():
     dog = watchdog()
     done = []
