@@ -31,6 +31,7 @@ from tests.dst.run import Plan  # noqa: E402
 from volcano_py.api import kinds  # noqa: E402
 from volcano_py.controllers import executor  # noqa: E402
 from volcano_py.controllers.job.controller import JobController  # noqa: E402
+from volcano_py.controllers.mirror import Mirror  # noqa: E402
 from volcano_py.controllers.podgroup.controller import PodGroupController  # noqa: E402
 from volcano_py.controllers.queue import controller as queue_controller  # noqa: E402
 from volcano_py.kube import leader, workqueue  # noqa: E402
@@ -167,6 +168,16 @@ def podgroup_errors_are_swallowed() -> None:
             self.queue.forget(key)
 
     PodGroupController.process = process  # type: ignore[method-assign]
+
+
+def what_no_watch_returned_is_forgotten() -> None:
+    original = Mirror.on
+
+    def on(self: Mirror[Any], *handlers: Any, **named: Any) -> None:
+        original(self, *handlers, **named)
+        self._delete.clear()
+
+    Mirror.on = on  # type: ignore[method-assign]
 
 
 # ---- watches -------------------------------------------------------------------------------------------------------
@@ -446,6 +457,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "Jobs miss deleted pods": jobs_miss_deleted_pods,
     "Jobs miss admitted PodGroups": jobs_miss_admitted_podgroups,
     "errors of the PodGroup controller are swallowed": podgroup_errors_are_swallowed,
+    "what no watch has returned is forgotten": what_no_watch_returned_is_forgotten,
     "a new list keeps what is gone": a_relist_keeps_what_is_gone,
     "a resumed watch begins now": a_resumed_watch_begins_now,
     "after a 410 nothing is listed": expired_watches_are_not_listed,
