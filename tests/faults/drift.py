@@ -304,13 +304,13 @@ async def measure(way: Way, found: Callable[[Way, float, Drift], Awaitable[None]
 
 
 async def main() -> None:
-    print(f"{'drift':48} {'found as':20} {'field':28} correct after")
+    print(f"{'drift':48} {'found as':30} {'field':28} correct after")
     slowest = 0.0
 
     def report(way: Way, seconds: float, drift: Drift) -> None:
         nonlocal slowest
         slowest = max(slowest, seconds)
-        print(f"{way.name:48} {drift.kind[:12]} {drift.form:8} {drift.field:28} {seconds:5.1f} s", flush=True)
+        print(f"{way.name:48} {drift.kind:21} {drift.form:8} {drift.field:28} {seconds:5.1f} s", flush=True)
 
     await asyncio.gather(*(measure(way, report) for way in WAYS))
     print(f"{len(WAYS)} ways; the slowest took {slowest:.1f} s")
