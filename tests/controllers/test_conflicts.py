@@ -1,14 +1,18 @@
 """A 409 although nothing has changed: the API server may respond with one. Found by the simulation under faults."""
 
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
+from volcano_py.api.batch import Job, JobSpec, JobState, JobStatus
 from volcano_py.api.bus import Command
 from volcano_py.api.kinds import COMMAND, PODGROUP
-from volcano_py.api.meta import ObjectMeta
+from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.executor import Executor
+from volcano_py.controllers.garbage import GarbageController
 from volcano_py.controllers.instructions import Delete
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import Conflict
@@ -70,3 +74,21 @@ async def test_a_command_that_still_exists_is_tried_again() -> None:
     with pytest.raises(Conflict):
         await executor("1")[0].take(COMMAND, command)
     assert not await executor("2")[0].take(COMMAND, command)
+
+
+async def test_the_end_of_a_ttl_is_read_from_the_clock_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day was an hour behind when a Job finished, and was corrected. Found by the simulation."""
+    finished = Job(
+        metadata=ObjectMeta(name="j", namespace="default", uid="1"),
+        spec=JobSpec(ttl_seconds_after_finished=5),
+        status=JobStatus(state=JobState(phase="Completed", last_transition_time="2026-01-01T01:00:00Z")),
+    )
+    mirror = cast(Any, {"default/j": finished})
+    cluster = SimpleNamespace(
+        mirror=lambda _: SimpleNamespace(on=lambda **_: None, get=mirror.get), executor=AsyncMock()
+    )
+    controller = GarbageController(cast(Any, cluster), clock=lambda: parse_time("2026-01-01T00:00:00Z"))
+    delays: list[float] = []
+    monkeypatch.setattr(controller.queue, "add_after", lambda key, seconds: delays.append(seconds))
+    await controller.process("default/j")
+    assert delays == [60.0]

@@ -162,7 +162,7 @@ class Cluster:
     async def create_gang(self, random: Random, number: int) -> None:
         """A PodGroup and its pods, in either order."""
         name, size = f"g{number}", random.randint(1, 4)
-        minimum = random.choice((1, random.randint(1, size)))
+        minimum = random.choice((1, random.randint(1, size), size))
         priority = random.choice(("", "", "low", "high"))
         group = manifests.pod_group(name, minimum, self._queue(random), priority)
         pods = [manifests.pod(f"{name}-{i}", manifests.spec(random), name) for i in range(size)]

@@ -49,8 +49,7 @@ from volcano_py.scheduler.dispatch.machine import Machine  # noqa: E402
 from volcano_py.scheduler.dispatch.process import Process  # noqa: E402
 from volcano_py.scheduler.dispatch.versions import Versions  # noqa: E402
 from volcano_py.scheduler.dispatch.writes import Writer  # noqa: E402
-from volcano_py.scheduler.framework.gang_counts import GangCounts  # noqa: E402
-from volcano_py.scheduler.framework.session_job import SessionJob  # noqa: E402
+from volcano_py.scheduler.framework.statement import Statement  # noqa: E402
 from volcano_py.scheduler.model import cluster, hyper_nodes  # noqa: E402
 from volcano_py.scheduler.model import status as st  # noqa: E402
 from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus, QueueStatus  # noqa: E402
@@ -408,9 +407,15 @@ def old_versions_guard_for_ever() -> None:
 # ---- decisions -----------------------------------------------------------------------------------------------------
 
 
-def gangs_are_always_ready() -> None:
-    GangCounts.is_ready = lambda self: self.ready_num > 0  # type: ignore[method-assign]
-    SessionJob.check_task_ready = lambda self, statuses: True  # type: ignore[method-assign]
+def gangs_are_bound_in_parts() -> None:
+    def discard(self: Statement) -> None:
+        if any(step.kind == "allocate" for step in self.steps):
+            self.commit()
+        else:
+            original(self)
+
+    original = Statement.discard
+    Statement.discard = discard  # type: ignore[method-assign]
 
 
 def queues_have_no_limit() -> None:
@@ -480,7 +485,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "a failed bind is done": a_failed_bind_is_done,
     "a failed status is done": a_failed_status_is_done,
     "old versions guard statuses for ever": old_versions_guard_for_ever,
-    "gangs are always ready": gangs_are_always_ready,
+    "a gang that is not ready is bound": gangs_are_bound_in_parts,
     "queues have no limit": queues_have_no_limit,
     "finished pods keep their node": finished_pods_keep_their_node,
     "deleted pods stay in the model": deleted_pods_stay_in_the_model,

@@ -36,6 +36,7 @@ class Quiet:
         run.faults.active = False
         for replica in run.replicas:
             replica.heal()
+            replica.clock.jumped = 0.0
         for stream in run.network.streams:
             stream.hasten()
         await run.cluster.calm()

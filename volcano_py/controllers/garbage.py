@@ -30,6 +30,10 @@ def reconcile(job: Job, now: float) -> list[Instruction]:
     return [Delete(JOB, job.metadata.namespace, job.metadata.name, job.metadata.uid, propagation="Foreground")]
 
 
+LONGEST_SLEEP = 60.0
+"""Seconds after which the clock is read again: the time of day may be corrected meanwhile."""
+
+
 class GarbageController:
     name = "gc-controller"
 
@@ -59,5 +63,5 @@ class GarbageController:
             await self._cluster.executor.carry_out(instructions, job)
             for instruction in instructions:
                 if isinstance(instruction, Again):
-                    self.queue.add_after(key, instruction.seconds)
+                    self.queue.add_after(key, min(LONGEST_SLEEP, instruction.seconds))
         self.queue.forget(key)
