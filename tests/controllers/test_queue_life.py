@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.controllers.small_api import Refused
 from tests.controllers.world import command, queue
 from volcano_py.api import bus, kinds
 from volcano_py.api.codec import from_manifest
@@ -176,3 +177,24 @@ def test_more_queues_are_written_less_often():
     assert pace.wait("a", 1, 101.0) == 4.0
     assert pace.wait("a", 1000, 101.0) == 99.0
     assert pace.wait("b", 1000, 101.0) == 0.0
+
+
+async def test_a_status_that_is_denied_for_long_is_written_in_the_end(world):
+    """No event would begin the synchronization again when the API server accepts it."""
+    await world.kill()
+    world.options.max_requeue_num = 1
+    await world.start()
+    denied = 0
+
+    def refuse(method, path):
+        nonlocal denied
+        if denied < 5 and method in ("PUT", "PATCH") and path.endswith("/queues/team/status"):
+            denied += 1
+            return Refused(422, "Invalid", "Queue team is invalid")
+        return None
+
+    world.api.refuse = refuse
+    world.api.put(queue("team", state=""))
+    await world.until(lambda: state(world, "team") == "Open")
+    assert denied == 5
+    assert any("SyncQueue failed" in text for text in world.events("SyncQueue"))

@@ -24,13 +24,16 @@ from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
+LONGEST_RETRY = 60.0
+"""Seconds between two attempts of a synchronization that is denied repeatedly, at most."""
+
 
 class QueueController:
     name = "queue-controller"
 
     def __init__(self, cluster: Cluster, *, workers: int = 5, max_requeue: int = 15) -> None:
         """An action is dropped after `max_requeue` failed attempts; a negative number means never."""
-        self.queue: WorkQueue[str] = WorkQueue()
+        self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
         self._executor = cluster.executor
@@ -65,10 +68,13 @@ class QueueController:
                 await self._do(queue, action)
             except (KubeError, Blocked, ValueError) as error:
                 lasting = not (isinstance(error, KubeError) and from_outside(error))
-                if lasting and 0 <= self._max_requeue <= self.queue.retries(key):
-                    log.warning("queue %s: %s abandoned: %s", key, action, error)
+                if lasting and self._max_requeue == self.queue.retries(key):
                     self._executor.record(queue, Emit("Warning", action, f"{action} failed: {error}"))
-                    break
+                if lasting and 0 <= self._max_requeue <= self.queue.retries(key) and action != bus.SYNC_QUEUE:
+                    # Not the synchronization: nothing would begin it again when the reason has ended.
+                    log.warning("queue %s: %s abandoned: %s", key, action, error)
+                    del actions[action]
+                    continue
                 log.info("queue %s: %s: %s%s; trying again", key, action, error, for_denied(str(error)))
                 self._pending[key] = actions | self._pending.get(key, {})
                 self.queue.add_rate_limited(key)

@@ -33,7 +33,7 @@ class NodeImages:
             for name, size in {n: i.size_bytes for i in node.status.images or () for n in i.names or ()}.items():
                 sizes.setdefault(name, size)
                 holders.setdefault(name, []).append(column)
-        self._holders = {name: np.array(columns, dtype=np.intp) for name, columns in holders.items()}
+        self._holders = holders
         self._nodes = len(nodes)
         self._sizes = sizes
         self.worth = {name: int(sizes[name] * (len(held) / len(nodes))) for name, held in holders.items()}
@@ -41,6 +41,11 @@ class NodeImages:
 
     def __bool__(self) -> bool:
         return bool(self.worth)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeImages) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def sums(self, images: Sequence[str]) -> Ints:
         """What the images of a pod add on each node."""
