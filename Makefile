@@ -44,12 +44,16 @@ test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a r
 	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
 	  echo "$(TIMES) runs in a row without a failure"
 
+# Suites that compute, without servers and timers: they run beside those that wait.
+COMPUTING := tests/oracle tests/differential tests/dst tests/simulate tests/scheduler
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
-	@# beside the other suites, which wait more than they compute; -s: it prints what it has covered
-	@# in a process of its own: what hypothesis draws depends on which modules are loaded
-	@nice -n 10 $(BIN)/python -m pytest -s -m slow tests/reference > $(VENV)/reference.txt 2>&1 & reference=$$!; \
-	  $(BIN)/python -m pytest -rs -m slow --ignore=tests/reference; failed=$$?; \
-	  wait $$reference || failed=1; cat $(VENV)/reference.txt; exit $$failed
+	@# -s: they print what they have covered
+	@# tests/reference in a process of its own: what hypothesis draws depends on which modules are loaded
+	@{ failed=0; for part in "tests/reference" "$(COMPUTING)"; do \
+	    nice -n 10 $(BIN)/python -m pytest -s -m slow $$part || failed=1; done; exit $$failed; } \
+	    > $(VENV)/computing.txt 2>&1 & computing=$$!; \
+	  $(BIN)/python -m pytest -rs -m slow --durations=15 $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
+	  wait $$computing || failed=1; cat $(VENV)/computing.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
 	@# one process on a cluster: the cases share the scheduler's ConfigMap, and restore it
