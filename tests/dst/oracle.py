@@ -326,7 +326,8 @@ class Oracle:
             queue = (spec.get("parent") or "") if self.trees else ""
 
     def _of_queue(self, queue: str, now: float) -> list[Object]:
-        """The bound pods of a queue and of those below it."""
+        """The bound pods of a queue and of those below it. A pod that is being deleted counts on its node, but not in
+        its queue, as in Volcano: a queue at its limit gets the place of a victim at once."""
         queues = self.objects["queues.scheduling.volcano.sh"]
         below = {queue}
         for _ in queues:
@@ -336,6 +337,8 @@ class Oracle:
             bound = self.bound.get(pod["metadata"]["uid"])
             group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod))
             if bound is None or bound.writer != BINDER or group is None or not active(pod):
+                continue
+            if pod["metadata"].get("deletionTimestamp"):
                 continue
             if (group["spec"].get("queue") or "default") in below:
                 found.append(pod)
