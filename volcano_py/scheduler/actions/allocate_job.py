@@ -16,7 +16,7 @@ from volcano_py.scheduler.actions.place_tasks import (
     place_tasks,
 )
 from volcano_py.scheduler.actions.sub_job_arrangement import arranged_sub_jobs
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.actions.task_queue import TaskQueue, refill
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
@@ -164,9 +164,12 @@ def _arranged(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet,
     if not whole:
         return None
     chosen = {task.slot for task, _ in placed}
-    left = {uid: [t for t in tasks if t.slot not in chosen] for uid, tasks in sheet.tasks.items()}
-    rest = Worksheet({uid: task_queue(session, tasks) for uid, tasks in left.items() if tasks}, sheet.required)
-    return Solution(hyper_node, steps, rest, 0.0, places)
+    left = sheet.clone()
+    for uid, tasks in sheet.tasks.items():
+        refill(left.tasks[uid], [t for t in tasks if t.slot not in chosen])
+        if not left.tasks[uid]:
+            del left.tasks[uid]
+    return Solution(hyper_node, steps, left, 0.0, places)
 
 
 def _allocate_sub_job(

@@ -2,18 +2,20 @@
 (deviation what-fits-starts). Not in Volcano, which places one sub-job after the other.
 
 Domains are combined with the largest sub-job first; combinations whose sum of requests exceeds what a domain has free
-are left out.
+are left out. Each domain that is tried counts as steps of the search (`arrangement.Effort`), so that no number of
+sub-jobs and domains makes a cycle long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.arrangement import Lacking, Parts, Placed, arranged, lacking
+from volcano_py.scheduler.actions.arrangement import Effort, Lacking, Parts, Placed, arranged, lacking
 from volcano_py.scheduler.actions.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.session import Session
@@ -27,6 +29,10 @@ from volcano_py.scheduler.model.task import Task
 Floats = NDArray[np.float64]
 MOST_COMBINATIONS = 200
 """Combinations of domains that are tried for one gang in one HyperNode."""
+MOST_STEPS = 10_000
+"""Steps of the choice of domains for one gang in one HyperNode."""
+STEPS_OF_DOMAIN = 10
+"""Steps that count for a domain that is tried for a sub-job: all resources are compared at once."""
 
 
 class Part(NamedTuple):
@@ -52,9 +58,8 @@ def arranged_sub_jobs(
     members = {part.sub.uid: part.members for part in parts}
     need = Lacking(sum(members.values()), members)
     of = {task.slot: part.sub.uid for part in parts for task in part.tasks}
-    for count, places in enumerate(_combinations(session, parts, [])):
-        if count == MOST_COMBINATIONS:
-            break
+    combinations = islice(_combinations(session, parts), MOST_COMBINATIONS)
+    for places in combinations:
         outside = {uid: None if at == ROOT else ~session.topology.mask(at) for uid, at in places.items()}
         found = arranged(session, queue, tasks, need, parts=Parts(of, outside))
         if found is not None:
@@ -63,7 +68,7 @@ def arranged_sub_jobs(
 
 
 def _parts(session: Session, job: SessionJob, sheet: Worksheet, hyper_node: str) -> list[Part]:
-    """The sub-jobs that the job requires, largest first; none if one of them has no domain or too few tasks."""
+    """The sub-jobs that the job requires; none if one of them has no domain or too few tasks."""
     found = []
     for sub in sheet.order(session, job):
         tasks = [t for t in sheet.tasks[sub.uid] if not t.sched_gated]
@@ -76,24 +81,34 @@ def _parts(session: Session, job: SessionJob, sheet: Worksheet, hyper_node: str)
             return []
         requests = np.sort([task.spec_class.vector(session.table) for task in tasks], axis=0)
         found.append(Part(sub, tasks, need.members, requests[: need.members].sum(axis=0), domains))
-    free = np.maximum(_free(session).sum(axis=1), EPS)
-    return sorted(found, key=lambda p: -float((p.least / free).max(initial=0.0)))
+    return found
 
 
-def _free(session: Session) -> Floats:
+def _combinations(session: Session, parts: list[Part]) -> Iterator[dict[str, str]]:
+    """A domain for each part, where what all parts of a domain request is free in it; until the steps are used up."""
+    effort = session.shared(Effort, Effort)
+    last = effort.left - MOST_STEPS
     numbers = session.numbers
     free: Floats = np.maximum(numbers.idle + numbers.releasing - numbers.pipelined, 0.0)
-    return free
+    left: dict[str, Floats] = {
+        name: free[:, session.topology.columns(name)].sum(axis=1)
+        for name in dict.fromkeys(name for part in parts for name in part.domains)
+    }
+    total = np.maximum(free.sum(axis=1), EPS)
+    in_order = sorted(parts, key=lambda p: -float((p.least / total).max(initial=0.0)))
 
+    def choose(places: dict[str, str]) -> Iterator[dict[str, str]]:
+        if len(places) == len(in_order):
+            yield places
+            return
+        part = in_order[len(places)]
+        for at in part.domains:
+            if effort.left <= max(last, 0):
+                return
+            effort.left -= STEPS_OF_DOMAIN
+            if (part.least <= left[at] + EPS).all():
+                left[at] -= part.least
+                yield from choose({**places, part.sub.uid: at})
+                left[at] += part.least
 
-def _combinations(session: Session, parts: list[Part], chosen: list[str]) -> Iterator[dict[str, str]]:
-    """A domain for each part, where what all parts of a domain request is free in it."""
-    if len(chosen) == len(parts):
-        yield {part.sub.uid: at for part, at in zip(parts, chosen, strict=True)}
-        return
-    for at in parts[len(chosen)].domains:
-        together = [*chosen, at]
-        wanted = sum(part.least for part, name in zip(parts, together, strict=False) if name == at)
-        inside = _free(session)[:, session.topology.columns(at)].sum(axis=1)
-        if (wanted <= inside + EPS).all():
-            yield from _combinations(session, parts, together)
+    return choose({})
