@@ -268,7 +268,7 @@ async def _together(*work: Any) -> AsyncIterator[list[asyncio.Task[None]]]:
 
 
 async def run(wanted: int, seed: int) -> Course:
-    """Bind so many pods."""
+    """Bind this number of pods."""
     course = Course()
     async with contextlib.AsyncExitStack() as stack:
         c = await stack.enter_async_context(cluster(NODES, "none", "--node-shape", "cpu=16,memory=256Gi"))

@@ -75,8 +75,8 @@ async def _preempt(at: Cluster) -> None:
 
 
 async def _configuration(at: Cluster) -> None:
-    """Two other texts of the scheduler's configuration, each kept for a restart; before the second, somebody deletes
-    the ConfigMap for it.
+    """Change the scheduler's configuration twice; each version is kept for a restart. Between the changes, the
+    ConfigMap in which it is kept is deleted.
     """
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/volcano-scheduler-configmap"
     data: dict[str, str] = (await at.api.ok("GET", path))["data"]

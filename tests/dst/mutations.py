@@ -511,7 +511,7 @@ def _apply(name: str) -> None:
 @click.option("--name", "names", multiple=True, help="Only mutations with this text.")
 @click.option("--most", default=MOST, help="Runs for each.")
 @click.option("--first", default=1, help="Seed of the first run.")
-@click.option("--skip", default=0, help="Leave out so many mutations.")
+@click.option("--skip", default=0, help="Number of mutations to leave out.")
 def main(names: tuple[str, ...], most: int, first: int, skip: int) -> None:
     """Put each fault into the product, and run the simulation until it is found."""
     missed = []

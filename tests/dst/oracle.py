@@ -69,7 +69,7 @@ def group_of(pod: Object) -> str:
 
 @dataclass
 class Bound:
-    """Where a pod was bound, when, and by whom."""
+    """Where and when a pod was bound, and which client did it."""
 
     node: str
     at: float
@@ -189,7 +189,7 @@ class Oracle:
         leader = self._identities.get(holder, "")
         if plural != "leases" and leader != process and now - since > (0.0 if leader else STEAL_NOTICED):
             self._wrong(
-                now, f"{process} sends {verb} {plural} {key}, and {leader or holder or 'nobody'} holds the Lease"
+                now, f"{process} sends {verb} {plural} {key}, and {leader or holder or 'no process'} holds the Lease"
             )
         pod = self.objects["pods"].get(key)
         if verb == "POST binding" and pod is not None:

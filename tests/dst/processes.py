@@ -63,7 +63,7 @@ class Process:
     def ended(self, task: asyncio.Task[Any]) -> None:
         self.tasks.pop(task, None)
         if not task.cancelled():
-            task.exception()  # whoever waits for it gets it; nobody needs a report at its end
+            task.exception()  # raised where the task is awaited; without this line asyncio reports it as well
 
     def kill(self) -> None:
         """End at once: no request leaves the process any more, and no code of it goes on."""

@@ -105,7 +105,7 @@ class Quiet:
                 return
 
     def _describe(self) -> None:
-        """The objects as lines of the log, for whoever reads it."""
+        """The objects as lines of the log."""
         objects = self._objects()
         for name, model in self._models().items():
             for key, pod in objects["pods"].items():

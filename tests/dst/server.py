@@ -150,7 +150,7 @@ class ApiServer:
         return asyncio.get_running_loop().create_task(self.server.handle(request), context=context)  # type: ignore[arg-type]
 
     async def call(self, user: str, method: str, target: str, body: Any = None, kind: str = "") -> tuple[int, Any]:
-        """One request of a user whom no fault concerns: status and object."""
+        """One request of a user, without faults: status and object."""
         headers = {"Content-Type": kind or "application/json", "Accept": "application/json", "User-Agent": user}
         answer = await self.begin(user, HttpRequest(method, target, headers, orjson.dumps(body) if body else b""))
         return answer.status, orjson.loads(answer.body or b"{}")
