@@ -41,6 +41,8 @@ class Containment:
         self._source = source
         self._metrics = metrics
         self._clock = clock
+        self._known: Configuration | None = None
+        """The configuration of the last cycle."""
 
     def configuration(self) -> Configuration:
         """The configuration for the next cycle."""
@@ -58,10 +60,15 @@ class Containment:
     def ended(self, report: Report) -> None:
         """A cycle has ended by itself."""
         session = report.session
+        failed = {fault.plugin for fault in report.faults}
         names = {option.name for tier in session.configuration.tiers for option in tier if not option.closed}
+        if (
+            session.configuration is self._known
+        ):  # what a plugin registers is needed again if something is wrong with it
+            names &= failed | self.watchdog.seconds.keys()
+        self._known = session.configuration
         points = {name: [point for point, _, _ in session.callbacks.registered_by(name)] for name in names}
         tried = bool(session.work.tasks_tried or report.plan)
-        failed = {fault.plugin for fault in report.faults}
         self.conduct.ended(failed, self.watchdog.seconds, points, tried, self._clock())
 
     def note(self) -> str:
