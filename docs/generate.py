@@ -148,7 +148,7 @@ def _points_of(plugin: str) -> list[str]:
     session = Session(cluster, conf, 0.0, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
     found = [name for name in POINTS if any(c.plugin == plugin for c in session.callbacks.enabled(name))]
-    return found + (["event_handler"] if any(h.plugin == plugin for h in session.handlers) else [])
+    return found + (["event_handler"] if any(h.plugin == plugin for h in session.events.handlers) else [])
 
 
 def metrics() -> str:

@@ -18,6 +18,7 @@ from tests.conformance.functions.jobs import session_job
 from tests.conformance.outcome import DEVIATION, FAIL, NOT_BUILT, PASS, Outcome
 from tests.conformance.scores import one_sum
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.deviations import DEVIATIONS
@@ -101,6 +102,7 @@ def _run(case: dict[str, Any], padding: int, deviations: Any) -> list[str]:
         emitted.extend(operations)
 
     now = parse_time(case["now"]) if case.get("now") else 0.0
+    begin_cycle(cluster, conf, now)
     session = Session(cluster, conf, now, 0, emit, shard=_shard(case))
     report = Report(session)
     _custom_plugins(case, session)
@@ -330,7 +332,7 @@ def _evictable(session: Session, args: list[Any]) -> list[Any]:
 
     kind = {1: "gangpreempt", 2: "gangreclaim"}[args[0]["Kind"]]
     context = EvictionContext(kind, Handmade)  # type: ignore[arg-type]
-    return [_names(session.unified_evictable(context, _tasks(session, args[1])))]
+    return [_names(session.victims.unified_evictable(context, _tasks(session, args[1])))]
 
 
 def _order_rate(session: Session, args: list[Any]) -> list[Any]:
@@ -376,35 +378,35 @@ def _batch_rates(session: Session, args: list[Any]) -> list[Any]:
 def _hyper_node_scores(session: Session, args: list[Any]) -> list[Any]:
     """The plugins' answers apart; ours adds them up, and only one plugin has an answer."""
     sub = next(s for j in session.jobs.values() for s in j.sub_jobs.values() if s.uid == args[0]["uid"])
-    return [{"network-topology-aware": session.hyper_node_scores(sub, sorted(args[1]))}, None]
+    return [{"network-topology-aware": session.network.hyper_node_scores(sub, sorted(args[1]))}, None]
 
 
 def _allocate(session: Session, args: list[Any]) -> list[Any]:
     task = _task(session, args[0])
     name = args[1]["node"] if "node" in args[1] else args[1]["name"]
-    session.place(task, session.table.index[name], st.ALLOCATED)
+    session.moves.place(task, session.table.index[name], st.ALLOCATED)
     return [None]
 
 
 _CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
     "JobEnqueued": lambda s, a: _said(s, a),
-    "JobEnqueueable": lambda s, a: [s.job_enqueueable(_job(s, a[0]))],
-    "JobOrderCompareFn": lambda s, a: [s.job_compare(_job(s, a[0]), _job(s, a[1]))],
-    "JobOrderFn": lambda s, a: [s.job_key(_job(s, a[0])) < s.job_key(_job(s, a[1]))],
-    "Preemptable": lambda s, a: _victims(s, a, s.preemptable),
-    "Reclaimable": lambda s, a: _victims(s, a, s.reclaimable),
+    "JobEnqueueable": lambda s, a: [s.states.job_enqueueable(_job(s, a[0]))],
+    "JobOrderCompareFn": lambda s, a: [s.orders.job_compare(_job(s, a[0]), _job(s, a[1]))],
+    "JobOrderFn": lambda s, a: [s.orders.job_key(_job(s, a[0])) < s.orders.job_key(_job(s, a[1]))],
+    "Preemptable": lambda s, a: _victims(s, a, s.victims.preemptable),
+    "Reclaimable": lambda s, a: _victims(s, a, s.victims.reclaimable),
     "UnifiedEvictable": _evictable,
     "NodeOrderFn": _order_rate,
     "PredicateFn": _predicate,
     "BatchNodeOrderFn": _batch_rates,
     "HyperNodeOrderMapFn": _hyper_node_scores,
-    "VictimTasks": lambda s, a: [_names(s.victim_tasks(_tasks(s, a[0])))],
+    "VictimTasks": lambda s, a: [_names(s.victims.victim_tasks(_tasks(s, a[0])))],
     "Allocate": _allocate,
 }
 
 
 def _said(session: Session, args: list[Any]) -> list[Any]:
-    session.job_enqueued(_job(session, args[0]))
+    session.states.job_enqueued(_job(session, args[0]))
     return []
 
 

@@ -12,6 +12,7 @@ from tests.differential.clusters import Manifest
 from tests.scheduler.trial import configured
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.cycle_state import CycleState
@@ -65,11 +66,12 @@ def of_session(objects: Sequence[Manifest], rule: Rule) -> dict[str, float]:
     assert not simulation.refused, simulation.refused
     weights = {f"{name}.weight": int(name == rule.argument) for name in WEIGHTS}
     conf = configured([["gang", "predicates", {"nodeorder": weights}]])
+    begin_cycle(simulation.cluster, conf, simulation.now)
     session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), _untimed)
     assert not session.callbacks.faults, session.callbacks.faults
     task = session.cluster.tasks["default/p"]
-    if session.pre_predicate(task) is not None:
+    if session.rules.pre_predicate(task) is not None:
         return {}
     fits = np.flatnonzero(session.placement.accepted(task) & session.placement.has_idle(task))
     if not len(fits):

@@ -308,8 +308,8 @@ def _state(session: Session, plugins: list[object]) -> dict[str, Any]:
     n = session.numbers
     found: dict[str, Any] = {
         "statuses": bytes(session.statuses),
-        "placed": dict(session.placed),
-        "held": _plain(session.held, set()),
+        "placed": dict(session.moves.placed),
+        "held": _plain(session.moves.held, set()),
         "counts": {uid: list(job.counts) for uid, job in session.jobs.items()},
         "allocated": {uid: _plain(job.allocated, set()) for uid, job in session.jobs.items()},
     }

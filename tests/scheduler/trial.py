@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
@@ -63,7 +64,9 @@ def configured(plugins: Plugins, actions: str = "allocate", **settings: Any) -> 
 def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
     """A session before its actions run."""
     simulation = Simulation(manifests(scenario))
-    session = Session(simulation.cluster, configured(plugins, **settings), simulation.now, 0, lambda _: None)
+    conf = configured(plugins, **settings)
+    begin_cycle(simulation.cluster, conf, simulation.now)
+    session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
     assert not session.callbacks.faults, session.callbacks.faults
     return session

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from volcano_py.scheduler.actions import ACTIONS
 from volcano_py.scheduler.actions.eviction.back_off import count_rounds
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.empty_groups import end_claims
@@ -60,7 +61,7 @@ class Report(Struct):
         """The node of each pipelined task, by the task's key."""
         s = self.session
         return {
-            key: s.table.names[s.placed[task.slot]]
+            key: s.table.names[s.moves.placed[task.slot]]
             for job in s.jobs.touched()
             if job.counts[st.PIPELINED]
             for key, task in job.tasks.items()
@@ -94,9 +95,8 @@ def run_once(
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
-    model.dirty = model.jobs_moved = model.others_moved = False
     with timed("session", "open"):
-        model.read_keys(PodKeys(*registry.keys_of(configuration)))
+        begin_cycle(model, configuration, now, PodKeys(*registry.keys_of(configuration)))
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:

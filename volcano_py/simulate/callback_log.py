@@ -33,7 +33,7 @@ def _logged(name: str, builder: Any, log: Callable[[str], None]) -> Any:
             opened(session)
             for point, fn, basis in session.callbacks.registered_by(name):
                 session.callbacks.add(point, name, _with_log(name, point, fn, log), basis)
-            for rule in session.rules_of(name):
+            for rule in session.rules.rules_of(name):
                 _log_rule(name, rule, log)
 
         plugin.on_session_open = on_session_open  # type: ignore[method-assign]

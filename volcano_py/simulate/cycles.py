@@ -309,7 +309,7 @@ def waiting(report: Report) -> dict[str, str]:
             messages = [e.message for e in events if e.type == "Normal" and e.reason == "Unschedulable"]
             found[job.uid] = messages[0] if messages else "not admitted to its queue"
         elif session.pending(job):
-            invalid = session.job_valid(job)
+            invalid = session.states.job_valid(job)
             found[job.uid] = invalid.message if invalid is not None else job_message(session, job)
     found |= {job.uid: f"queue {job.queue} does not exist" for job in session.jobs_without_queue}
     return found

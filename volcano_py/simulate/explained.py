@@ -42,7 +42,7 @@ def explained(trials: Trials, uid: str) -> Explanation:
     ahead = [j for j in session.jobs.active() if j is not job and j.counts[st.BINDING] and _pending(j)]
     if "queue" in found.blockers[0].fields:  # jobs of other queues cause the limit, they do not come before the job
         ahead = [j for j in ahead if j.queue == job.queue]
-    ahead.sort(key=lambda j: (j.queue != job.queue, session.job_key(j)))
+    ahead.sort(key=lambda j: (j.queue != job.queue, session.orders.job_key(j)))
     edits = [Edit("Pod", t.namespace, t.name) for j in ahead for t in j.model.tasks.values() if not t.node]
     if not ahead or not trials.starts(uid, edits):
         return found
@@ -62,4 +62,4 @@ def _pending(job: SessionJob) -> bool:
 
 def _place(session: Session, job: SessionJob) -> tuple[Any, ...]:
     """The position in the queue: jobs that were served come first."""
-    return (job.counts[st.BINDING] == 0, session.job_key(job))
+    return (job.counts[st.BINDING] == 0, session.orders.job_key(job))

@@ -99,7 +99,7 @@ class ScopeCheck:
 
     def _rules(self, session: Session) -> Iterator[Rule]:
         for plugin in self._plugins:
-            for rule in session.rules_of(plugin):
+            for rule in session.rules.rules_of(plugin):
                 if rule.scope is not DOMAIN:
                     point = "predicate" if hasattr(rule, "filter") else "node_order"
                     yield Rule(plugin, point, rule.name, rule.scope, rule)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.conformance.functions.adapter import Data
 from tests.conformance.functions.values import amounts, resource
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
@@ -39,7 +40,9 @@ def opened(
     """A session with these objects and configured plugins, before its actions run."""
     tiers = [{"plugins": [*(plugins or []), {"name": RECORDED}]}]
     conf = load(json.dumps({"actions": "allocate", "tiers": tiers, "deviations": "parity"}), REGISTRY.actions)
-    session = Session(cluster_of(manifests), conf, 0.0, 0, lambda _: None)
+    cluster = cluster_of(manifests)
+    begin_cycle(cluster, conf, 0.0)
+    session = Session(cluster, conf, 0.0, 0, lambda _: None)
     if register is not None:
         with session.registration(RECORDED):
             register(session)

@@ -15,6 +15,7 @@ from volcano_py.scheduler.actions.eviction import node_order
 from volcano_py.scheduler.actions.eviction.node_order import NodeScores, best_first
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
+from volcano_py.scheduler.framework.task_moves import TaskMoves
 
 PLUGINS: list[list[Any]] = [["priority", "conformance"], ["gang", "predicates", "nodeorder", "binpack", "proportion"]]
 PRIORITIES = {"high": 100, "low": 1}
@@ -90,8 +91,8 @@ def test_a_gang_of_equal_tasks_evicts_each_victim_once(action: str) -> None:
         described["queues"] = {"default": {}, "other": {}}
         described["jobs"]["high"]["queue"] = "other"
     trial = Trial(described, PLUGINS, action)
-    started = patch.object(Session, "start_eviction", autospec=True, side_effect=Session.start_eviction)
-    undone = patch.object(Session, "take_back_eviction", autospec=True, side_effect=Session.take_back_eviction)
+    started = patch.object(TaskMoves, "start_eviction", autospec=True, side_effect=TaskMoves.start_eviction)
+    undone = patch.object(TaskMoves, "take_back_eviction", autospec=True, side_effect=TaskMoves.take_back_eviction)
     with started as evictions, undone as taken_back:
         trial.cycle()
     assert len(trial.evicted) == 15

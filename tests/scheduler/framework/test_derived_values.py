@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.scheduler.trial import configured
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.node_rank import by_name, rank
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.topology import ROOT
@@ -42,6 +43,7 @@ def node(name: str, *changed: str) -> Node:
 
 
 def values(cluster: Cluster) -> dict[str, Any]:
+    begin_cycle(cluster, CONF, 0.0)
     session = Session(cluster, CONF, 0.0, 7, lambda _: None)
     rules = NodeUnschedulable(session), TaintToleration(session), TaintPreference(session, 1), ImageLocality(session, 1)
     return {
@@ -92,6 +94,7 @@ def test_annotations_and_labels_derive_nothing_again() -> None:
         assert by_name(cluster).tolist() == before["by name"] and cluster.usable.closed_nodes() == before["closed"]
         assert cluster.usable._closed is closed
         assert cluster.nodes.name_set() is before["nodes"]
+        begin_cycle(cluster, CONF, 0.0)
         session = Session(cluster, CONF, 0.0, 8, lambda _: None)
         assert session.topology.infos[ROOT].nodes is before["nodes"]
         assert [_state(r) for r in (NodeUnschedulable(session), TaintToleration(session))] == before["rules"][:2]

@@ -14,10 +14,16 @@ import pytest
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import PluginOption
 from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY, Deviations
-from volcano_py.scheduler.framework.extension_points.jobs import Invalid
+from volcano_py.scheduler.framework.extension_points.binding import Binding
+from volcano_py.scheduler.framework.extension_points.events import Events
+from volcano_py.scheduler.framework.extension_points.face import PluginFace
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobStates
+from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
-from volcano_py.scheduler.framework.extension_points.table import POINTS
-from volcano_py.scheduler.framework.extension_points.victims import Basis
+from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
+from volcano_py.scheduler.framework.extension_points.table import POINTS, Registration
+from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBind, SelectNode
@@ -26,10 +32,29 @@ EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
 PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
 
 
-class Points(Orders):
-    """The extension points without a session."""
+class Points(PluginFace):
+    """The extension points without a session; a method of a part is called as one of the points."""
 
-    deviations: Deviations = PARITY
+    def __init__(self) -> None:
+        self._registration = registration = Registration()
+        self._jobs: Any = {}
+        session: Any = None
+        self.registration = registration.of
+        self.callbacks = registration.callbacks
+        self.orders = Orders(registration)
+        self.states = JobStates(registration)
+        self.limits = QueueLimits(registration)
+        self.rules = NodeRules(registration, session)
+        self.network = NetworkDomains(registration, session)
+        self.events = Events(registration)
+        self.decide_with(PARITY)
+
+    def decide_with(self, deviations: Deviations) -> None:
+        self.victims = VictimSelection(self._registration, deviations, self.limits, self._jobs)
+        self.binding = Binding(self._registration, ["n0"], deviations.gang_pre_bind)
+
+    def __getattr__(self, name: str) -> Any:
+        return next(getattr(part, name) for part in vars(self).values() if hasattr(part, name))
 
 
 class Subject(NamedTuple):
@@ -213,16 +238,16 @@ def test_a_protection_in_a_later_tier_holds(
 ) -> None:
     """A gang's minimum holds only up to the tier that decided."""
     made = points("preemptable", {"x": first}, {"y": second}, y=basis)
-    made.deviations = Deviations(rank_holds=False)
+    made.decide_with(Deviations(rank_holds=False))
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == victims
-    made.deviations = PARITY
+    made.decide_with(PARITY)
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "ab"
 
 
 def test_a_gang_minimum_holds_in_an_earlier_tier() -> None:
     tiers = {"g": victims_of("a"), "x": victims_of("")}, {"y": victims_of("ab")}
     made = points("preemptable", *tiers, g=Basis.GANG_MINIMUM)
-    made.deviations = Deviations(rank_holds=False)
+    made.decide_with(Deviations(rank_holds=False))
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a"
 
 
@@ -234,12 +259,12 @@ def test_a_protection_that_has_named_all_victims_is_not_called_again() -> None:
         return candidates[:1]
 
     made = points("preemptable", {"x": victims_of("ab"), "y": protects}, y=Basis.PROTECTION)
-    made.deviations = Deviations(rank_holds=False)
+    made.decide_with(Deviations(rank_holds=False))
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a" and calls == [3]
     # If the plugins agree on no pod, the next one decides alone: its victims are not yet those of the protection.
     tier = {"y": protects, "x": victims_of("b"), "z": victims_of("ab")}
     made = points("preemptable", tier, y=Basis.PROTECTION)
-    made.deviations = Deviations(rank_holds=False)
+    made.decide_with(Deviations(rank_holds=False))
     assert "".join(t.uid for t in made.preemptable(S, ABC)) == "a" and calls == [3, 3, 3]
 
 
@@ -256,8 +281,8 @@ def test_a_protection_that_has_named_all_victims_is_not_called_again() -> None:
 )
 def test_without_a_reason_only_pods_of_later_jobs_are_victims(point: str, basis: Basis, later_jobs_only: bool) -> None:
     made = points(point, {"x": victims_of("ab")}, x=basis)
-    made.deviations = DEFAULT
-    made._of_later_jobs = lambda _, victims: victims[:1]  # type: ignore[method-assign]
+    made.decide_with(DEFAULT)
+    made.victims.of_later_jobs = lambda _, victims: victims[:1]  # type: ignore[method-assign]
     assert "".join(t.uid for t in getattr(made, point)(S, ABC)) == ("a" if later_jobs_only else "ab")
 
 
@@ -282,7 +307,6 @@ def test_the_first_gradient_decides_and_scores_are_added() -> None:
 
 
 def binds(made: Points, jobs: str) -> list[Bind]:
-    made.table = SimpleNamespace(names=["n0"])  # type: ignore[assignment]
     tasks: list[Any] = [
         SimpleNamespace(key=f"ns/{i}", namespace="ns", name=str(i), uid=f"u{i}", job=job) for i, job in enumerate(jobs)
     ]
@@ -303,7 +327,7 @@ def test_the_steps_and_annotations_of_all_plugins_are_added() -> None:
 def test_the_members_of_a_gang_wait_for_each_other_unless_each_pod_is_on_its_own() -> None:
     made = points("pre_bind", {"x": lambda task, _: PreBind([SELECT], {}) if task.name == "1" else None})
     assert [b.barrier for b in binds(made, "ggh")] == ["", "", ""]
-    made.deviations = DEFAULT
+    made.decide_with(DEFAULT)
     assert [b.barrier for b in binds(made, "ggh")] == ["g", "g", ""]
     assert binds(points("pre_bind"), "g") == [Bind("ns", "0", "u0", "n0", "g")]
 

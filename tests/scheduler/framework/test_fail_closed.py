@@ -110,7 +110,7 @@ def test_victims_of_a_plugin_that_raises_are_protected() -> None:
     _, report = run(ask)
     session = report.session
     tasks = list(session.cluster.tasks.values())
-    assert session.preemptable(tasks[0], tasks) == []
+    assert session.victims.preemptable(tasks[0], tasks) == []
 
 
 def test_a_budget_ends_a_cycle_and_the_next_one_continues() -> None:

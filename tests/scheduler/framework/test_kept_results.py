@@ -114,13 +114,13 @@ def test_ranks_of_jobs_are_kept_until_a_task_of_the_job_moves() -> None:
     session = opened(scenario(), PLUGINS)
     job, other = session.jobs["default/low0"], session.jobs["default/low1"]
     with patch.object(session.callbacks, "key", side_effect=session.callbacks.key) as called:
-        before, _ = session.job_rank(job), session.job_rank(other)
-        assert session.job_rank(job) == before and called.call_count == 2
+        before, _ = session.orders.job_rank(job), session.orders.job_rank(other)
+        assert session.orders.job_rank(job) == before and called.call_count == 2
         Statement(session).evict(tasks(session, "low0")[0], "test")
-        assert session.job_rank(job) < before  # it holds less
-        session.job_rank(other)
+        assert session.orders.job_rank(job) < before  # it holds less
+        session.orders.job_rank(other)
         assert called.call_count == 3
-    with patch.object(session, "_own_orders", session._own_orders - {"drf"}):
-        session._keep_ranks()
+    with patch.object(session.orders, "_own_orders", session.orders._own_orders - {"drf"}):
+        session.orders.keep_ranks()
         with patch.object(session.callbacks, "key", side_effect=session.callbacks.key) as called:
-            assert session.job_rank(job) == session.job_rank(job) and called.call_count == 2
+            assert session.orders.job_rank(job) == session.orders.job_rank(job) and called.call_count == 2

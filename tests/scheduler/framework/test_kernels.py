@@ -161,7 +161,7 @@ def test_few_nodes_are_as_the_rules_evaluate_them(
             if waits and i % 2:
                 statement.pipeline(tasks[i], node, evicted=False)
             else:
-                session.place(tasks[i], node, st.ALLOCATED)  # also where capacity is missing
+                session.moves.place(tasks[i], node, st.ALLOCATED)  # also where capacity is missing
         few += session.placement.view(tasks[0]).few is not None
     views_equal(sessions[0], sessions[1])
     assert few == 1

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from tests.scheduler.trial import configured, opened, tasks
 from tests.strategies import Manifest, clusters, plugin_tiers
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.framework.session import Session
@@ -29,6 +30,7 @@ class _Untimed:
 def open_session(manifests: list[Manifest], tiers: list[list[str]]) -> Session:
     simulation = Simulation(manifests)
     conf = load(configuration({"plugins": tiers}), REGISTRY.actions)
+    begin_cycle(simulation.cluster, conf, 0.0)
     session = Session(simulation.cluster, conf, 0.0, 7, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
     assert not session.callbacks.faults
@@ -46,7 +48,7 @@ def fingerprint(session: Session) -> dict[str, object]:
         uid: (list(j.counts), list(j.best_effort_counts), {k: v for k, v in j.allocated.as_dict().items() if v})
         for uid, j in session.jobs.items()
     }
-    return {"statuses": bytes(session.statuses), "placed": dict(session.placed), "jobs": jobs, **arrays}
+    return {"statuses": bytes(session.statuses), "placed": dict(session.moves.placed), "jobs": jobs, **arrays}
 
 
 @settings(max_examples=30, deadline=None)
@@ -135,6 +137,7 @@ def test_a_new_weight_takes_effect_immediately() -> None:
     leads = []
     for weight in (1, 3):
         conf = configured([[{"nodeorder": {"imagelocality.weight": weight}}]])
+        begin_cycle(simulation.cluster, conf, simulation.now)
         session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
         open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
         [task] = tasks(session, "j")

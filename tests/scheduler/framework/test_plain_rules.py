@@ -92,7 +92,7 @@ def test_local_scores_follow_what_the_session_places() -> None:
         lambda s: s.add_node_order(lambda _, node: -100 * node.pod_count, scope=LOCAL),
         [["gang", "user"], ["predicates"]],
     )
-    assert len(set(report.session.placed.values())) == 4
+    assert len(set(report.session.moves.placed.values())) == 4
 
 
 def test_any_number_of_reasons_works() -> None:

@@ -15,6 +15,7 @@ from tests.scheduler.churn import CONF, plans
 from tests.scheduler.framework.test_kept_results import MOVES, PLUGINS, Moves, move
 from tests.scheduler.trial import Manifest, Trial, configured, tasks
 from volcano_py.scheduler.framework import shortages
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.shortages import Shortages
@@ -42,6 +43,7 @@ def scenario() -> Manifest:
 
 
 def session_of(simulation: Simulation) -> Session:
+    begin_cycle(simulation.cluster, configured(PLUGINS), simulation.now)
     session = Session(simulation.cluster, configured(PLUGINS), simulation.now, 0, lambda _: None)
     open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
     assert session.placement.shortages is not None

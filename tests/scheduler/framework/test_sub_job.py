@@ -97,12 +97,12 @@ def test_counts_move_with_their_tasks() -> None:
     assert waiting.is_starving() and not waiting.is_pipelined() and not waiting.is_ready()
     assert waiting.pending_request(s.statuses).milli_cpu == 2000 and running.pending_request(s.statuses).is_empty()
     for task in waiting.tasks.values():
-        s.place(task, 0, st.PIPELINED)
+        s.moves.place(task, 0, st.PIPELINED)
     assert waiting.is_pipelined() and not waiting.is_starving() and not waiting.is_ready()
     lone = job.sub_jobs["default/j"]
     [nothing] = lone.tasks.values()
     assert lone.pending_best_effort == 1 and lone.is_ready()
-    s.place(nothing, 0, st.ALLOCATED)
+    s.moves.place(nothing, 0, st.ALLOCATED)
     assert lone.pending_best_effort == 0 and lone.is_ready() and lone.ready_num == 1
 
 

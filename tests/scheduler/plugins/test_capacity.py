@@ -33,7 +33,7 @@ def session(queues: Manifest, jobs: Manifest, plugins: list[list[Any]] = FLAT, *
 
 
 def reclaimed(found: Session, victim: str = "v", reclaimer: str = "r") -> int:
-    return len(found.reclaimable(tasks(found, reclaimer)[0], tasks(found, victim)))
+    return len(found.victims.reclaimable(tasks(found, reclaimer)[0], tasks(found, victim)))
 
 
 # ---- flat -----------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(victim: Manifest, c
     found = session({"q": {"deserved": {"cpu": 4}}, "v": victim}, {"r": waiting("q"), "v": running("v", 4)})
     assert reclaimed(found) == count
     context = EvictionContext("gangreclaim", found.jobs["default/r"])
-    assert len(found.unified_evictable(context, tasks(found, "v"))) == count
+    assert len(found.victims.unified_evictable(context, tasks(found, "v"))) == count
 
 
 def test_no_queue_falls_below_its_guarantee() -> None:
@@ -68,7 +68,7 @@ def test_no_queue_falls_below_its_guarantee() -> None:
 def test_gangpreempt_within_a_queue_is_not_limited() -> None:
     found = session({"v": {"deserved": {"cpu": 8}}}, {"v": running("v", 2)})
     context = EvictionContext("gangpreempt", found.jobs["default/v"])
-    assert len(found.unified_evictable(context, tasks(found, "v"))) == 2
+    assert len(found.victims.unified_evictable(context, tasks(found, "v"))) == 2
 
 
 def test_pods_without_the_requested_resources_are_not_victims() -> None:
@@ -82,10 +82,10 @@ def test_the_limit_of_a_queue() -> None:
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2), "s": waiting("shut")})
     q = found.queues["q"]
     [b], [c], [s] = tasks(found, "b"), tasks(found, "c"), tasks(found, "s")
-    assert found.allocatable(q, b) and not found.allocatable(q, c)
-    assert not found.allocatable(found.queues["shut"], s)
-    assert not found.allocatable(found.queues["default"], b), "a queue without a job is ignored"
-    assert not found.preemptive(found.queues["shut"], [s]) and not found.preemptive(q, [c])
+    assert found.limits.allocatable(q, b) and not found.limits.allocatable(q, c)
+    assert not found.limits.allocatable(found.queues["shut"], s)
+    assert not found.limits.allocatable(found.queues["default"], b), "a queue without a job is ignored"
+    assert not found.limits.preemptive(found.queues["shut"], [s]) and not found.limits.preemptive(q, [c])
 
 
 def test_which_queues_may_reclaim() -> None:
@@ -93,15 +93,15 @@ def test_which_queues_may_reclaim() -> None:
     queues = {"q": {"deserved": {"cpu": 2}, "capability": {"cpu": 6}}}
     found = session(queues, {"a": running("q", 1), "b": waiting("q"), "c": waiting("q", cpu=2)})
     q = found.queues["q"]
-    assert found.preemptive(q, tasks(found, "b")) and not found.preemptive(q, tasks(found, "c"))
-    assert not found.preemptive(q, tasks(found, "b", "c"))
+    assert found.limits.preemptive(q, tasks(found, "b")) and not found.limits.preemptive(q, tasks(found, "c"))
+    assert not found.limits.preemptive(q, tasks(found, "b", "c"))
 
 
 def test_a_queue_is_entitled_to_what_it_deserves() -> None:
     found = session({"q": {"deserved": {"cpu": 2}}}, {"a": running("q", 1)})
-    assert found.entitled is not None
-    assert found.entitled("q", Resource(1000)) and not found.entitled("q", Resource(1001))
-    assert not found.entitled("default", Resource(1))
+    assert found.limits.entitled is not None
+    assert found.limits.entitled("q", Resource(1000)) and not found.limits.entitled("q", Resource(1001))
+    assert not found.limits.entitled("default", Resource(1))
 
 
 def test_which_jobs_are_admitted() -> None:
@@ -116,13 +116,13 @@ def test_which_jobs_are_admitted() -> None:
         "s": {"queue": "shut", "min": 1},
     }
     found = session(queues, jobs)
-    assert found.job_enqueueable(found.jobs["default/b"])
-    found.job_enqueued(found.jobs["default/b"])
-    assert not found.job_enqueueable(found.jobs["default/c"])
+    assert found.states.job_enqueueable(found.jobs["default/b"])
+    found.states.job_enqueued(found.jobs["default/b"])
+    assert not found.states.job_enqueueable(found.jobs["default/c"])
     [note] = found.notes["PodGroup", "default/c"]
     assert note.message == "queue resource quota insufficient: insufficient cpu"
-    assert found.job_enqueueable(found.jobs["default/free"])
-    assert not found.job_enqueueable(found.jobs["default/s"])
+    assert found.states.job_enqueueable(found.jobs["default/free"])
+    assert not found.states.job_enqueueable(found.jobs["default/s"])
 
 
 def test_the_queue_with_the_smaller_share_is_served_first() -> None:
@@ -130,18 +130,18 @@ def test_the_queue_with_the_smaller_share_is_served_first() -> None:
     jobs = {"a": running("a", 1), "b": running("b", 1), "c": running("c", 1), "d": running("d", 1)}
     found = session(queues, jobs)
     q = found.queues
-    order = sorted(("a", "b", "c", "d"), key=lambda n: sum(found.queue_before(q[o], q[n]) for o in jobs))
+    order = sorted(("a", "b", "c", "d"), key=lambda n: sum(found.orders.queue_before(q[o], q[n]) for o in jobs))
     assert order == ["d", "a", "b", "c"]
 
 
 def test_the_allocation_of_a_queue_follows_placements() -> None:
     found = session({"q": {"deserved": {"cpu": 4}}}, {"a": running("q", 1), "b": waiting("q", cpu=3)})
     [b], q = tasks(found, "b"), found.queues["q"]
-    assert found.preemptive(q, [b])
-    found.place(b, 0, st.ALLOCATED)
-    assert not found.preemptive(q, [b])
-    found.unplace(b)
-    assert found.preemptive(q, [b])
+    assert found.limits.preemptive(q, [b])
+    found.moves.place(b, 0, st.ALLOCATED)
+    assert not found.limits.preemptive(q, [b])
+    found.moves.unplace(b)
+    assert found.limits.preemptive(q, [b])
 
 
 def test_metrics() -> None:
@@ -211,13 +211,13 @@ def test_a_queue_may_reclaim_what_its_ancestors_deserve() -> None:
     jobs = {"a": running("dev", 1), "b": waiting("dev")}
     for level, may in ((0, False), (1, True)):
         found = session(TREE, jobs, tree(level))
-        assert found.preemptive(found.queues["dev"], tasks(found, "b")) is may
+        assert found.limits.preemptive(found.queues["dev"], tasks(found, "b")) is may
 
 
 def test_a_full_queue_may_not_reclaim_what_its_ancestors_deserve() -> None:
     queues = {**TREE, "dev": {"parent": "eng", "deserved": {"cpu": 1}, "capability": {"cpu": 1}}}
     found = session(queues, {"a": running("dev", 1), "b": waiting("dev")}, tree(1))
-    assert not found.preemptive(found.queues["dev"], tasks(found, "b"))
+    assert not found.limits.preemptive(found.queues["dev"], tasks(found, "b"))
 
 
 def test_limits_of_ancestors_are_not_checked_before_evictions() -> None:
@@ -225,8 +225,8 @@ def test_limits_of_ancestors_are_not_checked_before_evictions() -> None:
     queues = {**TREE, "eng": eng}
     jobs = {"a": running("ops", 1, memory="1Gi"), "c": waiting("dev", memory="2Gi"), "d": running("dev", 1)}
     found = session(queues, jobs, tree(1))
-    assert found.preemptive(found.queues["dev"], tasks(found, "c"))
-    assert not found.allocatable(found.queues["dev"], tasks(found, "c")[0])
+    assert found.limits.preemptive(found.queues["dev"], tasks(found, "c"))
+    assert not found.limits.allocatable(found.queues["dev"], tasks(found, "c")[0])
 
 
 def test_victims_in_a_deeper_queue_than_the_reclaimer() -> None:
@@ -245,9 +245,9 @@ def test_only_leaf_queues_get_pods_and_every_ancestor_has_a_limit() -> None:
     held = {**running("dev", 1), "minResources": {"cpu": 1}}
     found = session(queues, {"a": held, "b": waiting("ops"), "c": waiting("ops", cpu=2), "d": job}, tree())
     [b], [c] = tasks(found, "b"), tasks(found, "c")
-    assert found.allocatable(found.queues["ops"], b) and not found.allocatable(found.queues["ops"], c)
-    assert not found.allocatable(found.queues["eng"], b)
-    assert not found.job_enqueueable(found.jobs["default/d"])
+    assert found.limits.allocatable(found.queues["ops"], b) and not found.limits.allocatable(found.queues["ops"], c)
+    assert not found.limits.allocatable(found.queues["eng"], b)
+    assert not found.states.job_enqueueable(found.jobs["default/d"])
 
 
 def test_queues_are_compared_just_below_their_common_ancestor() -> None:
@@ -259,16 +259,16 @@ def test_queues_are_compared_just_below_their_common_ancestor() -> None:
     }
     found = session(queues, {"v": running("ops", 3), "w": running("bio", 3)}, tree())
     q = found.queues
-    assert found.queue_before(q["ops"], q["bio"]) and not found.queue_before(q["bio"], q["ops"])
-    assert found.queue_before(q["dev"], q["ops"]) and found.queue_before(q["bio"], q["eng"])
+    assert found.orders.queue_before(q["ops"], q["bio"]) and not found.orders.queue_before(q["bio"], q["ops"])
+    assert found.orders.queue_before(q["dev"], q["ops"]) and found.orders.queue_before(q["bio"], q["eng"])
 
 
 def test_the_nearest_queue_in_the_tree_loses_first() -> None:
     found = session(TREE, {"v": running("ops", 1), "w": running("bio", 1), "r": waiting("dev")}, tree())
     q = found.queues
-    assert found.victim_queue_before(q["ops"], q["bio"], q["dev"])
-    assert not found.victim_queue_before(q["bio"], q["ops"], q["dev"])
-    assert found.victim_queue_before(q["ops"], q["dev"], None) != found.queue_before(q["ops"], q["dev"])
+    assert found.orders.victim_queue_before(q["ops"], q["bio"], q["dev"])
+    assert not found.orders.victim_queue_before(q["bio"], q["ops"], q["dev"])
+    assert found.orders.victim_queue_before(q["ops"], q["dev"], None) != found.orders.queue_before(q["ops"], q["dev"])
 
 
 def test_in_parity_an_invalid_tree_blocks_all_queues() -> None:
@@ -277,13 +277,13 @@ def test_in_parity_an_invalid_tree_blocks_all_queues() -> None:
     found = session(queues, {"r": waiting("q"), "v": running("v", 4), "j": job}, tree(), deviations="parity")
     r = tasks(found, "r")
     q = found.queues["q"]
-    assert not found.allocatable(q, r[0]) and not found.preemptive(q, r) and reclaimed(found) == 0
+    assert not found.limits.allocatable(q, r[0]) and not found.limits.preemptive(q, r) and reclaimed(found) == 0
     context = EvictionContext("gangreclaim", found.jobs["default/r"])
-    assert found.unified_evictable(context, tasks(found, "v")) == []
-    assert not found.job_enqueueable(found.jobs["default/j"])
-    assert found.entitled is not None and not found.entitled("q", Resource(1))
-    found.job_enqueued(found.jobs["default/j"])
-    found.place(r[0], 0, st.ALLOCATED)
+    assert found.victims.unified_evictable(context, tasks(found, "v")) == []
+    assert not found.states.job_enqueueable(found.jobs["default/j"])
+    assert found.limits.entitled is not None and not found.limits.entitled("q", Resource(1))
+    found.states.job_enqueued(found.jobs["default/j"])
+    found.moves.place(r[0], 0, st.ALLOCATED)
     assert found.callbacks.faults == []
 
 

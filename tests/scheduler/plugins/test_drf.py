@@ -36,7 +36,7 @@ def test_the_dominant_share() -> None:
         "none": waiting(cpu=1),
     }
     found = session(jobs)
-    order = sorted(found.jobs.values(), key=found.job_key)
+    order = sorted(found.jobs.values(), key=found.orders.job_key)
     assert [j.name for j in order] == ["none", "cpu", "memory", "gpu"]
 
 
@@ -44,11 +44,11 @@ def test_shares_move_with_placements() -> None:
     found = session({"a": running(cpu=2), "b": waiting(cpu=3)})
     a, b = found.jobs["default/a"], found.jobs["default/b"]
     [task] = tasks(found, "b")
-    assert found.job_compare(a, b) == 1
-    found.place(task, 0, st.ALLOCATED)
-    assert found.job_compare(a, b) == -1 and found.job_key(b)[0] == pytest.approx(0.3)
-    found.unplace(task)
-    assert found.job_compare(a, b) == 1 and found.job_key(b)[0] == 0
+    assert found.orders.job_compare(a, b) == 1
+    found.moves.place(task, 0, st.ALLOCATED)
+    assert found.orders.job_compare(a, b) == -1 and found.orders.job_key(b)[0] == pytest.approx(0.3)
+    found.moves.unplace(task)
+    assert found.orders.job_compare(a, b) == 1 and found.orders.job_key(b)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,20 @@ def test_a_job_with_the_larger_share_loses_pods_until_the_shares_are_equal(
 ) -> None:
     found = session({"v": running(theirs, cpu=1), "p": waiting(cpu=mine)})
     [preemptor] = tasks(found, "p")
-    assert names(found.preemptable(preemptor, tasks(found, "v"))) == [f"v-{i}" for i in range(victims)]
+    assert names(found.victims.preemptable(preemptor, tasks(found, "v"))) == [f"v-{i}" for i in range(victims)]
 
 
 def test_each_victim_job_is_evaluated_separately() -> None:
     found = session({"v": running(2, cpu=1), "w": running(3, cpu=1), "p": waiting(cpu=1)})
-    assert names(found.preemptable(tasks(found, "p")[0], tasks(found, "v", "w"))) == ["v-0", "w-0", "w-1"]
+    assert names(found.victims.preemptable(tasks(found, "p")[0], tasks(found, "v", "w"))) == ["v-0", "w-0", "w-1"]
 
 
 def test_pods_of_jobs_without_a_queue_change_no_share() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(2, cpu=1), "queue": "gone"}, "p": waiting(cpu=1)})
     [p] = tasks(found, "p")
     lost = tasks(found, "lost")
-    assert names(found.preemptable(p, [*lost, *tasks(found, "v")])) == ["v-0"]
-    assert found.preemptable(lost[0], tasks(found, "v")) == []
+    assert names(found.victims.preemptable(p, [*lost, *tasks(found, "v")])) == ["v-0"]
+    assert found.victims.preemptable(lost[0], tasks(found, "v")) == []
 
 
 def test_shares_are_reported() -> None:
@@ -129,7 +129,7 @@ def test_queues_are_ordered_by_the_tree(dev: int, ops: int, sci: int, order: lis
         jobs[name]["tasks"] = {"r": {"pods": pods, "cpu": 1, "runsOn": "n1"}, "w": {"pods": 4, "cpu": 1}}
     found = session(jobs, HIERARCHY, QUEUES)
     q = found.queues
-    before = {(a, b) for a in QUEUES for b in QUEUES if a != b and found.queue_before(q[a], q[b])}
+    before = {(a, b) for a in QUEUES for b in QUEUES if a != b and found.orders.queue_before(q[a], q[b])}
     wanted = {(a, b) for i, a in enumerate(order) for b in order[i + 1 :]}
     assert before == wanted
 
@@ -143,15 +143,15 @@ def test_in_a_tree_the_branch_with_the_smaller_share_reclaims() -> None:
     runs = [t for t in tasks(found, "dev") if t.node]
     [reclaimer, *_] = [t for t in tasks(found, "sci") if not t.node]
     q = found.queues
-    order = found.queue_before(q["sci"], q["dev"])
-    assert names(found.reclaimable(reclaimer, runs)) == names(runs)
-    assert found.queue_before(q["sci"], q["dev"]) is order, "a trial changes nothing"
+    order = found.orders.queue_before(q["sci"], q["dev"])
+    assert names(found.victims.reclaimable(reclaimer, runs)) == names(runs)
+    assert found.orders.queue_before(q["sci"], q["dev"]) is order, "a trial changes nothing"
     [other, *_] = [t for t in tasks(found, "dev") if not t.node]
-    assert found.reclaimable(other, [t for t in tasks(found, "sci") if t.node]) == []
+    assert found.victims.reclaimable(other, [t for t in tasks(found, "sci") if t.node]) == []
 
 
 def test_without_a_job_in_the_session_nothing_is_reclaimed() -> None:
     found = session({"v": running(2, cpu=1), "lost": {**running(1, cpu=1), "queue": "gone"}}, HIERARCHY)
     [lost] = tasks(found, "lost")
-    assert found.reclaimable(lost, tasks(found, "v")) == []
-    assert found.reclaimable(tasks(found, "v")[0], [lost]) == []
+    assert found.victims.reclaimable(lost, tasks(found, "v")) == []
+    assert found.victims.reclaimable(tasks(found, "v")[0], [lost]) == []

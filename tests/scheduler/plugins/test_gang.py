@@ -29,10 +29,10 @@ def gang(minimum: int, running: int, waiting: int, **more: Any) -> Manifest:
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
 def test_a_gang_can_lose_the_tasks_beyond_its_minimum(point: str, minimum: int, spared: int) -> None:
     found = session(first=gang(0, 1, 0), j=gang(minimum, 3, 1))
-    victims = getattr(found, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
+    victims = getattr(found.victims, point)(tasks(found, "first")[0], tasks(found, "j") + tasks(found, "first"))
     assert names(victims) == [*names(tasks(found, "j")[:spared]), "first-r-0"]
     context = EvictionContext("gangreclaim", found.jobs["default/j"])
-    assert len(found.unified_evictable(context, tasks(found, "j"))) == 4, "bundles check that"
+    assert len(found.victims.unified_evictable(context, tasks(found, "j"))) == 4, "bundles check that"
 
 
 @pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
@@ -42,7 +42,7 @@ def test_with_gang_alone_no_earlier_job_loses_pods(point: str) -> None:
     for evictor, victim, names_it in ((first, later, True), (later, first, False)):
         for settings, expected in (({}, names_it), ({"deviations": "parity"}, True)):
             found = opened({"nodes": {"n1": {"cpu": 64}}, "jobs": jobs}, GANG, **settings)
-            assert bool(getattr(found, point)(evictor, [victim])) == expected
+            assert bool(getattr(found.victims, point)(evictor, [victim])) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_with_gang_alone_no_earlier_job_loses_pods(point: str) -> None:
 )
 def test_invalid_jobs(job: Manifest, reason: str | None) -> None:
     found = session(j=job)
-    invalid = found.job_valid(found.jobs["default/j"])
+    invalid = found.states.job_valid(found.jobs["default/j"])
     if "subGroups" in job:
         assert invalid is not None and invalid.message == "Not enough valid subGroups of each task for gang-scheduling"
     else:
@@ -67,14 +67,14 @@ def test_ready_pipelined_and_starving_follow_the_placements() -> None:
     found = session(j=gang(3, 1, 2))
     job = found.jobs["default/j"]
     first, second = [t for t in tasks(found, "j") if not t.node]
-    states = [(found.job_ready(job), found.job_pipelined(job), found.job_starving(job))]
-    found.place(first, 0, st.ALLOCATED)
-    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
-    found.place(second, 0, st.PIPELINED)
-    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
-    found.unplace(second)
-    found.place(second, 0, st.ALLOCATED)
-    states.append((found.job_ready(job), found.job_pipelined(job), found.job_starving(job)))
+    states = [(found.states.job_ready(job), found.states.job_pipelined(job), found.states.job_starving(job))]
+    found.moves.place(first, 0, st.ALLOCATED)
+    states.append((found.states.job_ready(job), found.states.job_pipelined(job), found.states.job_starving(job)))
+    found.moves.place(second, 0, st.PIPELINED)
+    states.append((found.states.job_ready(job), found.states.job_pipelined(job), found.states.job_starving(job)))
+    found.moves.unplace(second)
+    found.moves.place(second, 0, st.ALLOCATED)
+    states.append((found.states.job_ready(job), found.states.job_pipelined(job), found.states.job_starving(job)))
     assert states == [(False, False, True), (False, False, True), (False, True, False), (True, True, False)]
 
 
@@ -82,26 +82,26 @@ def test_a_gang_waits_for_the_minimums_of_roles_and_sub_jobs() -> None:
     roles = {"a": {"pods": 2, "cpu": 1, "runsOn": "n1"}, "b": {"pods": 1, "cpu": 1}}
     found = session(j={"min": 2, "phase": "Running", "tasks": roles, "minTask": {"a": 1, "b": 1}})
     job = found.jobs["default/j"]
-    assert job.is_ready() and not found.job_ready(job) and not found.job_pipelined(job)
+    assert job.is_ready() and not found.states.job_ready(job) and not found.states.job_pipelined(job)
     [b] = [t for t in tasks(found, "j") if not t.node]
-    found.place(b, 0, st.PIPELINED)
-    assert not found.job_ready(job) and found.job_pipelined(job)
+    found.moves.place(b, 0, st.PIPELINED)
+    assert not found.states.job_ready(job) and found.states.job_pipelined(job)
     ranks = {f"r{i}": {"cpu": 1, "labels": {"rank": str(i)}} for i in range(2)}
     ranks["r0"]["runsOn"] = "n1"
     job_of_ranks = {"min": 1, "phase": "Running", "tasks": ranks, "subGroups": {"g": {"min": 2, "by": ["rank"]}}}
     found = session(j=job_of_ranks)
     job = found.jobs["default/j"]
-    assert job.is_ready() and not found.job_ready(job) and not found.job_pipelined(job)
+    assert job.is_ready() and not found.states.job_ready(job) and not found.states.job_pipelined(job)
     runs, waits = sorted(job.sub_jobs.values(), key=lambda s: s.uid)
-    assert found.sub_job_ready(job, runs) and not found.sub_job_ready(job, waits)
-    assert found.sub_job_pipelined(job, runs) and not found.sub_job_pipelined(job, waits)
-    assert found.sub_job_key(waits) < found.sub_job_key(runs)
+    assert found.states.sub_job_ready(job, runs) and not found.states.sub_job_ready(job, waits)
+    assert found.states.sub_job_pipelined(job, runs) and not found.states.sub_job_pipelined(job, waits)
+    assert found.orders.sub_job_key(waits) < found.orders.sub_job_key(runs)
 
 
 def test_jobs_that_are_not_ready_come_first() -> None:
     found = session(a=gang(1, 1, 1), b=gang(2, 1, 1))
     a, b = found.jobs["default/a"], found.jobs["default/b"]
-    assert found.job_key(b) < found.job_key(a) and found.job_compare(b, a) == -1
+    assert found.orders.job_key(b) < found.orders.job_key(a) and found.orders.job_compare(b, a) == -1
 
 
 def conditions(trial: Trial, job: str) -> dict[str, tuple[str, str]]:
@@ -129,7 +129,7 @@ def test_conditions_of_a_gang() -> None:
 def test_a_gang_with_terminating_pods_is_not_unschedulable_yet(job: Manifest, leaving: int, complains: bool) -> None:
     found = session(j=job)
     for task in tasks(found, "j")[:leaving]:
-        found.evict(task, "test")
+        found.moves.evict(task, "test")
     Gang({}).on_session_close(found)
     assert (found.jobs["default/j"].conditions is not None) is complains
 

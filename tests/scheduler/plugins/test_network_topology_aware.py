@@ -32,7 +32,7 @@ def session(job: Manifest, arguments: Manifest | None = None, **jobs: Manifest) 
 
 
 def where(found: Session, purpose: str = ALLOCATE, below: str = ROOT) -> list[list[str]]:
-    return found.job_gradients(found.jobs["default/j"], below, purpose)
+    return found.network.job_gradients(found.jobs["default/j"], below, purpose)
 
 
 def used(node: str, cpu: int) -> Manifest:
@@ -79,11 +79,11 @@ def test_gradients_are_reversed_and_limited() -> None:
 def test_the_fullest_domain_is_best_then_the_one_with_more_of_the_tasks() -> None:
     found = session({"topology": HARD, "pods": 2}, old=used("n2", 2))
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    scores = found.hyper_node_scores(sub, ["a", "b", "c"])
+    scores = found.network.hyper_node_scores(sub, ["a", "b", "c"])
     assert scores == {"a": 25, "b": 100, "c": 50}
     found = session({"topology": HARD, "tasks": {"x": {"cpu": 1, "runsOn": "n2"}, "y": {"cpu": 3}}, "phase": "Running"})
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    scores = found.hyper_node_scores(sub, ["a", "b", "c"])
+    scores = found.network.hyper_node_scores(sub, ["a", "b", "c"])
     assert scores["b"] == 0 and scores["c"] == 100, "b has one cpu too few for both of them"
 
 
@@ -91,12 +91,12 @@ def test_with_equal_scores_the_domain_with_more_of_the_tasks() -> None:
     job = {"topology": HARD, "tasks": {"x": {"runsOn": "n2"}, "y": {}}, "phase": "Running"}
     found = session(job)
     [sub] = found.jobs["default/j"].sub_jobs.values()
-    assert found.hyper_node_scores(sub, ["a", "b"]) == {"a": 0, "b": 50}
+    assert found.network.hyper_node_scores(sub, ["a", "b"]) == {"a": 0, "b": 50}
 
 
 def nearness(found: Session, name: str = "j") -> list[float]:
     task = tasks(found, name)[-1]
-    [score] = found._scores["network-topology-aware"]
+    [score] = found.rules.rules_of("network-topology-aware")
     scores = score.score(task, np.arange(5, dtype=np.intp))  # type: ignore[union-attr]
     return [round(float(r), 1) for r in scores]
 
@@ -126,7 +126,7 @@ def test_pods_without_a_topology_fill_domains() -> None:
 
 def test_without_hyper_nodes_all_nodes_have_the_same_score() -> None:
     found = opened({"nodes": {"n0": {}}, "jobs": {"j": {"min": 1}}}, [["network-topology-aware"]])
-    [score] = found._scores["network-topology-aware"]
+    [score] = found.rules.rules_of("network-topology-aware")
     assert score.constant(tasks(found)[0]) == 0.0  # type: ignore[union-attr]
 
 

@@ -90,7 +90,7 @@ def test_a_queue_may_inherit_its_affinity(hierarchy: bool, bound: int) -> None:
 def test_groups_that_a_queue_prefers(spec: Manifest, ordered: bool, rates: list[float]) -> None:
     jobs = {"j": {"queue": "q", "min": 1, "phase": "Inqueue", "each": {"cpu": 1}}}
     session = opened({"nodes": NODES, "queues": {"q": spec}, "jobs": jobs}, plugins(enablePreferredOrder=ordered))
-    [score] = session._scores["nodegroup"]
+    [*_, score] = session.rules.rules_of("nodegroup")
     [task] = tasks(session)
     assert score.applies(task) and score.constant(task) is None  # type: ignore[union-attr]
     assert score.score(task, np.arange(3, dtype=np.intp)).tolist() == rates  # type: ignore[union-attr]

@@ -78,8 +78,8 @@ def test_a_queue_gets_what_it_deserves_and_no_more() -> None:
         found = session({"a": {}, "b": {}}, jobs, deviations={"whole-pod-shares": False})
         a = found.queues["a"]
         task = next(t for t in tasks(found, "j") if not t.node)
-        assert found.allocatable(a, task) is may and found.preemptive(a, [task]) is may
-        assert not found.preemptive(a, [task, task])
+        assert found.limits.allocatable(a, task) is may and found.limits.preemptive(a, [task]) is may
+        assert not found.limits.preemptive(a, [task, task])
 
 
 def test_a_pod_may_exceed_the_share_of_its_queue_by_a_part() -> None:
@@ -88,24 +88,24 @@ def test_a_pod_may_exceed_the_share_of_its_queue_by_a_part() -> None:
         jobs = {"j": requests("a", holds + 3, holds=holds), "k": requests("b", 9)}
         found = session({"a": {}, "b": {}}, jobs)
         task = next(t for t in tasks(found, "j") if not t.node)
-        assert found.allocatable(found.queues["a"], task) is may
+        assert found.limits.allocatable(found.queues["a"], task) is may
 
 
 def test_a_closed_queue_gets_nothing() -> None:
     found = session({"c": {"state": "Closed"}}, {"j": requests("c", 1)})
-    assert not found.allocatable(found.queues["c"], tasks(found)[0])
-    assert not found.preemptive(found.queues["c"], tasks(found))
+    assert not found.limits.allocatable(found.queues["c"], tasks(found)[0])
+    assert not found.limits.preemptive(found.queues["c"], tasks(found))
 
 
 def test_a_queue_that_holds_what_it_deserves_is_overused() -> None:
     found = session(
         {"a": {}, "b": {}, "c": {}}, {"j": requests("a", 6, holds=6), "k": requests("b", 9), "l": requests("c", 1)}
     )
-    overused = {q for q in "abc" if found.overused(found.queues[q])}
+    overused = {q for q in "abc" if found.limits.overused(found.queues[q])}
     assert overused == {"a"}
     for task in tasks(found, "j")[:3]:
-        found.evict(task, "test")
-    assert not found.overused(found.queues["a"]), "its allocation follows its tasks"
+        found.moves.evict(task, "test")
+    assert not found.limits.overused(found.queues["a"]), "its allocation follows its tasks"
 
 
 @pytest.mark.parametrize(("holds", "victims"), [(8, 3), (6, 1), (5, 0)])
@@ -117,7 +117,7 @@ def test_a_queue_loses_what_it_holds_beyond_what_it_deserves(holds: int, victims
     )
     reclaimer = tasks(found, "k")[-1]
     running = [t for t in tasks(found, "j") if t.node]
-    assert len(found.reclaimable(reclaimer, running)) == victims
+    assert len(found.victims.reclaimable(reclaimer, running)) == victims
 
 
 def test_orders_of_queues() -> None:
@@ -125,7 +125,7 @@ def test_orders_of_queues() -> None:
     found = session(
         queues, {"j": requests("a", 12, holds=1), "k": requests("b", 12, holds=2), "l": requests("c", 12, holds=4)}
     )
-    q, before = found.queues, found.queue_before
+    q, before = found.queues, found.orders.queue_before
     assert before(q["c"], q["a"]) and not before(q["a"], q["c"]), "priority first"
     assert before(q["a"], q["b"]) and not before(q["b"], q["a"]), "then the smaller part of what it deserves"
 
@@ -145,22 +145,24 @@ def test_which_jobs_are_admitted() -> None:
         "shut": minimum("c", 1),
     }
     found = session({"a": {"capability": {"cpu": 6}}, "c": {"state": "Closed"}}, jobs)
-    answers = {name: found.job_enqueueable(found.jobs[f"default/{name}"]) for name in ("five", "four", "any", "shut")}
+    answers = {
+        name: found.states.job_enqueueable(found.jobs[f"default/{name}"]) for name in ("five", "four", "any", "shut")
+    }
     assert answers == {"five": False, "four": True, "any": True, "shut": False}
     [note] = found.notes["PodGroup", "default/five"]
     assert note.message == "queue resource quota insufficient: insufficient cpu"
-    found.job_enqueued(found.jobs["default/four"])
-    assert not found.job_enqueueable(found.jobs["default/four"])
+    found.states.job_enqueued(found.jobs["default/four"])
+    assert not found.states.job_enqueueable(found.jobs["default/four"])
 
 
 def test_pending_jobs_are_admitted_by_weight() -> None:
     jobs = {"j": minimum("a", 2), "k": minimum("b", 2)}
     found = session({"a": {"weight": 2}, "b": {}}, jobs)
-    q, before = found.queues, found.queue_before
+    q, before = found.queues, found.orders.queue_before
     assert before(q["a"], q["b"])
-    found.job_enqueued(found.jobs["default/j"])
+    found.states.job_enqueued(found.jobs["default/j"])
     assert before(q["b"], q["a"]) and not before(q["a"], q["b"])
-    found.job_enqueued(found.jobs["default/k"])
+    found.states.job_enqueued(found.jobs["default/k"])
     assert before(q["a"], q["b"]), "2 of weight 2 are less than 2 of weight 1"
 
 
@@ -168,9 +170,9 @@ def test_what_a_queue_is_entitled_to() -> None:
     found = session(
         {"a": {"weight": 2}, "b": {"capability": {"cpu": 3}}}, {"j": requests("a", 2, holds=1), "k": requests("b", 1)}
     )
-    assert found.entitled is not None
-    assert found.entitled("a", Resource(7000)) and not found.entitled("a", Resource(7001))
-    assert found.entitled("b", Resource(3000)) and not found.entitled("b", Resource(3001))
+    assert found.limits.entitled is not None
+    assert found.limits.entitled("a", Resource(7000)) and not found.limits.entitled("a", Resource(7001))
+    assert found.limits.entitled("b", Resource(3000)) and not found.limits.entitled("b", Resource(3001))
 
 
 def test_metrics() -> None:

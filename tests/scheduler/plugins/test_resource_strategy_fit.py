@@ -20,7 +20,7 @@ def scores(arguments: Manifest, each: Manifest, nodes: Manifest | None = None) -
     scenario = {"nodes": given, "jobs": {"old": old, "new": {"min": 1, "phase": "Inqueue", "each": each}}}
     session = opened(scenario, [[{"resource-strategy-fit": arguments}]])
     [task] = tasks(session, "new")
-    [score] = session._scores["resource-strategy-fit"]
+    [score] = session.rules.rules_of("resource-strategy-fit")
     together = score.score(task, session.numbers)  # type: ignore[union-attr]
     alone = [score.score_node(task, n) for n in range(len(given))]  # type: ignore[union-attr]
     assert np.allclose(together[: len(given)], alone)

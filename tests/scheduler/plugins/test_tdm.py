@@ -93,7 +93,7 @@ def test_pods_without_the_zone_preempt_outside_of_it(
         },
     }
     session = opened({"nodes": {"n1": node, "n2": {}}, "jobs": jobs}, [[{"tdm": {}}]])
-    found = session.preemptable(tasks(session, "new")[0], tasks(session, "old"))
+    found = session.victims.preemptable(tasks(session, "new")[0], tasks(session, "old"))
     assert len(found) == victims
 
 

@@ -50,7 +50,7 @@ class Allocate(Action):
         while queues and not session.work.exhausted:
             queue = queues.pop()
             waiting = jobs[queue.name]
-            if session.overused(queue) or not waiting:
+            if session.limits.overused(queue) or not waiting:
                 continue
             job = waiting.pop()
             session.work.jobs_tried += 1
@@ -63,7 +63,7 @@ class Allocate(Action):
                 more = bool(tasks[job.uid])
             if ready:
                 if more:
-                    waiting.push(session.job_key(job), job)
+                    waiting.push(session.orders.job_key(job), job)
             elif entitled is not None and entitled.serve(job):
                 pass  # what is idle counts for it before pods of queues above their share are placed there
             elif session.work.budget is not None:
@@ -85,14 +85,14 @@ class Waiting(NamedTuple):
 
 def _waiting(session: Session, tried: Container[str]) -> Waiting:
     """What waits, without the jobs that were `tried` in an earlier part of the round."""
-    found = Waiting(PriorityQueue(session.queue_before), {}, {}, {})
+    found = Waiting(PriorityQueue(session.orders.queue_before), {}, {}, {})
     enqueue_is_on = "enqueue" in session.configuration.actions
     for job in session.jobs.active():
         if job.is_pending():
             if enqueue_is_on:
                 continue
             job.phase = "Inqueue"
-        if not job.counts[st.PENDING] or job.uid in tried or session.job_valid(job) is not None:
+        if not job.counts[st.PENDING] or job.uid in tried or session.states.job_valid(job) is not None:
             continue
         if job.has_topology and not session.topology_is_ready:
             continue
@@ -102,14 +102,14 @@ def _waiting(session: Session, tried: Container[str]) -> Waiting:
                 continue
             found.sheets[job.uid] = sheet
         else:
-            todo = task_queue(session, [t for t in session.pending(job) if _placeable(t)])
+            todo = task_queue(session.orders, [t for t in session.pending(job) if _placeable(t)])
             if not todo:
                 continue
             found.tasks[job.uid] = todo
         if job.queue not in found.jobs:
             found.jobs[job.queue] = JobQueue()
             found.queues.push(session.queues[job.queue])
-        found.jobs[job.queue].push(session.job_key(job), job)
+        found.jobs[job.queue].push(session.orders.job_key(job), job)
     return found
 
 
@@ -131,7 +131,7 @@ def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQu
     if sub is not None and sub.nominated_hyper_node:
         statement = place_as_nominated(session, queue, job, sub, todo)
         if statement is not None:
-            ready = session.job_ready(job)
+            ready = session.states.job_ready(job)
             if ready:
                 statement.commit()
             return ready

@@ -44,7 +44,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
 
     The tasks that are not placed stay in the worksheet.
     """
-    gradients = session.job_gradients(job, ROOT, ALLOCATE)
+    gradients = session.network.job_gradients(job, ROOT, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)
     for gradient in gradients:
@@ -62,7 +62,7 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
             continue
         statement = Statement(session)
         sheet.tasks = best.left.tasks
-        if statement.replay(best.steps) is not None or not session.job_ready(job):
+        if statement.replay(best.steps) is not None or not session.states.job_ready(job):
             return False
         if not place_needed_best_effort(
             session, statement, job, None
@@ -84,16 +84,16 @@ def _by_score_bound(
     in several rounds and each round scores (with policies it may be ready before its job is).
     """
     subs = sheet.order(session, job)
-    if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.placements_leave_traces:
+    if len(subs) > 1 or subs[0].allocated_num or job.has_policies or session.events.placements_leave_traces:
         return [(inf, name) for name in sorted(hyper_nodes)]
     sub = subs[0]
     scores: dict[str, float] = {}
     bounds = []
     for name in hyper_nodes:
-        within = [n for group in session.sub_job_gradients(job, sub, name, ALLOCATE) for n in group]
+        within = [n for group in session.network.sub_job_gradients(job, sub, name, ALLOCATE) for n in group]
         for each in within:
             if each not in scores:
-                scores.update(session.hyper_node_scores(sub, [each]))
+                scores.update(session.network.hyper_node_scores(sub, [each]))
         bounds.append((max((scores[n] for n in within), default=0.0), name))
     return sorted(bounds, key=lambda b: (-b[0], b[1]))
 
@@ -137,11 +137,11 @@ def _try(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet, hype
         score += rate
         if sub.uid in left.tasks:
             order.append(sub)
-            order.sort(key=lambda s: (s.uid not in left.required, session.sub_job_key(s)), reverse=True)
-        if session.job_ready(job):
+            order.sort(key=lambda s: (s.uid not in left.required, session.orders.sub_job_key(s)), reverse=True)
+        if session.states.job_ready(job):
             break
     steps = [step for s in statements for step in s.steps]
-    good = bool(steps) and (session.job_ready(job) or session.job_pipelined(job))
+    good = bool(steps) and (session.states.job_ready(job) or session.states.job_pipelined(job))
     places = {uid: sub.allocated_hyper_node for uid, sub in job.sub_jobs.items() if sub.allocated_hyper_node}
     for statement in reversed(statements):
         statement.discard()
@@ -157,9 +157,11 @@ def _arranged(session: Session, queue: Queue, job: SessionJob, sheet: Worksheet,
         return None
     placed, places = arrangement
     statement = Statement(session)
-    whole = all(session.allocatable(queue, t) and place(session, statement, t, node) is None for t, node in placed)
+    whole = all(
+        session.limits.allocatable(queue, t) and place(session, statement, t, node) is None for t, node in placed
+    )
     steps = list(statement.steps)
-    whole = whole and (session.job_ready(job) or session.job_pipelined(job))
+    whole = whole and (session.states.job_ready(job) or session.states.job_pipelined(job))
     statement.discard()
     if not whole:
         return None
@@ -183,7 +185,7 @@ def _allocate_sub_job(
         if statement is not None:
             del sheet.tasks[sub.uid]
             return statement, 0.0
-    gradients = session.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
+    gradients = session.network.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         request = sub.pending_request(session.statuses)
         job.job_fit_errors = _nowhere(sub.constraint, sub.allocated_hyper_node, hyper_node, request)
@@ -215,12 +217,12 @@ def _best_place(
     does the score depend on the other HyperNodes (Volcano prefers the one that already has more of the sub-job's
     tasks).
     """
-    if session.placements_leave_traces:
+    if session.events.placements_leave_traces:
         return _best_of_all(session, queue, job, sub, tasks, hyper_nodes)
-    single = {name: session.hyper_node_scores(sub, [name])[name] for name in hyper_nodes}
+    single = {name: session.network.hyper_node_scores(sub, [name])[name] for name in hyper_nodes}
     for rate in sorted(set(single.values()), reverse=True):
         equals = sorted(name for name in hyper_nodes if single[name] == rate)
-        together = session.hyper_node_scores(sub, equals) if len(equals) > 1 else single
+        together = session.network.hyper_node_scores(sub, equals) if len(equals) > 1 else single
         preferred = any(together[name] != rate for name in equals)
         first: tuple[str, list[Step], TaskQueue] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
@@ -255,6 +257,6 @@ def _best_of_all(
             trial.discard()
     if not found:
         return None
-    scores = session.hyper_node_scores(sub, sorted(found))
+    scores = session.network.hyper_node_scores(sub, sorted(found))
     best = min(found, key=lambda name: (-scores[name], name))
     return best, scores[best], *found[best]

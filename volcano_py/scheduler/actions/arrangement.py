@@ -120,7 +120,7 @@ def _is_hopeless(session: Session, tasks: Sequence[Task]) -> bool:
     first = tasks[0]
     if any(t.spec_class is not first.spec_class or t.role != first.role for t in tasks):
         return False
-    return session.pre_predicate(first) is not None or not _is_live(session, first)
+    return session.rules.pre_predicate(first) is not None or not _is_live(session, first)
 
 
 def _is_live(session: Session, task: Task) -> bool:
@@ -183,7 +183,7 @@ class _Search:
         session = self._session
         known = self._classes.get(self._key(task))
         if known is None:
-            if session.pre_predicate(task) is not None:
+            if session.rules.pre_predicate(task) is not None:
                 return None
             nodes = session.placement.accepted(task)
             if outside is not None:
@@ -332,11 +332,11 @@ class _Search:
         if self._live:
             self.steps += SESSION_STEPS
             session = self._session
-            if not session.allocatable(self._queue, task) or not session.placement.accepted(task)[node]:
+            if not session.limits.allocatable(self._queue, task) or not session.placement.accepted(task)[node]:
                 return False
             status = st.ALLOCATED if session.placement.fits_now(task, node) else st.PIPELINED
-            if session.place(task, node, status) is not None:
-                session.unplace(task)
+            if session.moves.place(task, node, status) is not None:
+                session.moves.unplace(task)
                 return False
         self._count(task, node, -1)
         self._placed.append((task, node))
@@ -344,7 +344,7 @@ class _Search:
 
     def _undo(self, task: Task, node: int) -> None:
         if self._live:
-            self._session.unplace(task)
+            self._session.moves.unplace(task)
         self._count(task, node, +1)
 
     def _count(self, task: Task, node: int, sign: int) -> None:

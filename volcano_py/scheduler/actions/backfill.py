@@ -36,14 +36,14 @@ class Backfill(Action):
                 if node is None:
                     continue
                 if together is None:
-                    _report(job, task, session.allocate(task, node))
+                    _report(job, task, session.moves.allocate(task, node))
                 else:
                     together.allocate(task, node)
             if together is None:
                 continue
-            if job.ready_num >= job.min_available and session.job_ready(job):
+            if job.ready_num >= job.min_available and session.states.job_ready(job):
                 together.steps = []  # the steps stay applied, and their tasks are bound with what allocate has placed
-                _report(job, tasks[-1], session.bind_allocated(job))
+                _report(job, tasks[-1], session.moves.bind_allocated(job))
             else:
                 together.discard()
 
@@ -57,12 +57,12 @@ def _report(job: SessionJob, task: Task, error: str | None) -> None:
 def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     """All candidates in the order of queue, job and task. Pipelined best-effort tasks become pending again."""
     todo: dict[str, TaskQueue] = {}
-    queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+    queues: PriorityQueue[Queue] = PriorityQueue(session.orders.queue_before)
     by_queue: dict[str, list[SessionJob]] = {}
     kept = session.deviations.kept_nominations
     for job in session.jobs.active():
         waiting = job.best_effort_counts[st.PENDING] + job.best_effort_counts[st.PIPELINED]
-        if not waiting or job.is_pending() or session.job_valid(job) is not None:
+        if not waiting or job.is_pending() or session.states.job_valid(job) is not None:
             continue
         found = []
         for task in job.tasks.values():
@@ -70,14 +70,14 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
                 continue
             status = session.statuses[task.slot]
             if status == st.PIPELINED:
-                if kept and task.slot in session.evicting:
+                if kept and task.slot in session.moves.evicting:
                     continue  # pods were evicted for it: it waits for that node
-                session.unplace(task)
+                session.moves.unplace(task)
                 found.append(task)
             elif status == st.PENDING and not task.sched_gated:
                 found.append(task)
         if found:
-            todo[job.uid] = task_queue(session, found)
+            todo[job.uid] = task_queue(session.orders, found)
             if job.queue not in by_queue:
                 by_queue[job.queue] = []
                 queues.push(session.queues[job.queue])
@@ -85,7 +85,7 @@ def _candidates(session: Session) -> list[tuple[SessionJob, list[Task]]]:
     order = []
     while queues:
         queue = queues.pop()
-        heap = [(session.job_key(job), job) for job in by_queue[queue.name]]
+        heap = [(session.orders.job_key(job), job) for job in by_queue[queue.name]]
         heapq.heapify(heap)
         while heap:
             job = heapq.heappop(heap)[1]

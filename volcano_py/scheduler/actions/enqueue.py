@@ -19,7 +19,7 @@ class Enqueue(Action):
     name = "enqueue"
 
     def execute(self, session: Session) -> None:
-        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+        queues: PriorityQueue[Queue] = PriorityQueue(session.orders.queue_before)
         pending: dict[str, JobQueue] = {}
         seen: set[str] = set()
         for job in session.jobs.active():
@@ -29,14 +29,14 @@ class Enqueue(Action):
             if job.is_pending():
                 if job.queue not in pending:
                     pending[job.queue] = JobQueue()
-                pending[job.queue].push(session.job_key(job), job)
+                pending[job.queue].push(session.orders.job_key(job), job)
         while queues:
             queue = queues.pop()
             waiting = pending.get(queue.name)
             if not waiting:
                 continue
             job = waiting.pop()
-            if job.min_resources is None or session.job_enqueueable(job):
-                session.job_enqueued(job)
+            if job.min_resources is None or session.states.job_enqueueable(job):
+                session.states.job_enqueued(job)
                 job.phase = "Inqueue"
             queues.push(queue)

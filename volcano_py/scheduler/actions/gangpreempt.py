@@ -40,4 +40,4 @@ def _may_evict(session: Session, job: SessionJob, task: Task) -> bool:
 
 
 def _worse(session: Session, left: SessionJob, right: SessionJob, _: SessionJob) -> bool:
-    return not session.job_key(left) < session.job_key(right)
+    return not session.orders.job_key(left) < session.orders.job_key(right)

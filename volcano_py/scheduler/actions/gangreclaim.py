@@ -40,4 +40,4 @@ def _may_evict(session: Session, job: SessionJob, task: Task) -> bool:
 
 def _by_queue(session: Session, left: SessionJob, right: SessionJob, job: SessionJob) -> bool:
     queues = session.queues
-    return session.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])
+    return session.orders.victim_queue_before(queues[left.queue], queues[right.queue], queues[job.queue])

@@ -45,11 +45,11 @@ class Runs:
 
     def _placed(self, todo: TaskQueue) -> bool:
         session, job, first = self._session, self._job, todo[-1]
-        limit = min(len(todo), session.missing(job, first.role))
+        limit = min(len(todo), session.states.missing(job, first.role))
         if limit < SHORTEST or job.task_has_fit_errors(first) or not first.request.exact:
             return False
-        handlers = session.run_handlers(first)
-        limit = session.how_many_allocatable(self._queue, first, limit)
+        handlers = session.events.run_handlers(first)
+        limit = session.limits.how_many_allocatable(self._queue, first, limit)
         if handlers is None or limit < SHORTEST:
             return False
         kind = _kind(first)
@@ -63,7 +63,7 @@ class Runs:
         return True
 
     def _is_ordinary(self, task: Task) -> bool:
-        return not _special(self._session, task) and self._session.pre_predicate(task) is None
+        return not _special(self._session, task) and self._session.rules.pre_predicate(task) is None
 
 
 def _kind(task: Task) -> tuple[int, str]:

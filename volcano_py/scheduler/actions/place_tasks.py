@@ -65,7 +65,7 @@ def _place_arranged(
     if placed is None:
         return False
     for task, node in placed:
-        if not session.allocatable(queue, task) or place(session, statement, task, node) is not None:
+        if not session.limits.allocatable(queue, task) or place(session, statement, task, node) is not None:
             statement.discard()
             return False
         if sub is not None and sub.constraint is not None and session.topology.leaf(node):
@@ -75,7 +75,7 @@ def _place_arranged(
     refill(todo, [t for t in tasks if t.slot not in chosen])
     if _ready(session, job, sub):
         return place_needed_best_effort(session, statement, job, sub)
-    if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
+    if not (session.states.job_pipelined(job) if sub is None else session.states.sub_job_pipelined(job, sub)):
         statement.discard()
     return False
 
@@ -103,26 +103,26 @@ def _place_all(
         and outside is None
         and session.deviations.own_verdict
     )
-    runs = Runs(session, queue, job, statement) if in_runs and not session.task_order_moves else None
+    runs = Runs(session, queue, job, statement) if in_runs and not session.orders.task_order_moves else None
     while todo:
-        if runs is not None and runs.place(todo) and session.job_ready(job):
+        if runs is not None and runs.place(todo) and session.states.job_ready(job):
             return statement, place_needed_best_effort(session, statement, job, None)
         if not todo:
             break
         task = todo.pop()
         session.work.tasks_tried += 1
-        if not session.allocatable(queue, task):
+        if not session.limits.allocatable(queue, task):
             if session.deviations.explain_queue_limits:
                 job.job_fit_errors = _queue_limit(session, queue)
             continue
         if task.sched_gated:
             if task.only_queue_gate and task.needs_queue_admission:
-                session.remove_queue_gate(task)
+                session.moves.remove_queue_gate(task)
             continue
         if (sub or job).task_has_fit_errors(task):
             job.record_fit_errors(task, _like_its_role(session, job, task))
             continue
-        error = session.pre_predicate(task)
+        error = session.rules.pre_predicate(task)
         if error is not None:
             count = len(session.table)
             job.record_fit_errors(task, FitErrors({error: count}, count))
@@ -152,7 +152,7 @@ def _place_all(
             return statement, place_needed_best_effort(session, statement, job, sub)
     if _ready(session, job, sub):
         return statement, place_needed_best_effort(session, statement, job, sub)
-    if not (session.job_pipelined(job) if sub is None else session.sub_job_pipelined(job, sub)):
+    if not (session.states.job_pipelined(job) if sub is None else session.states.sub_job_pipelined(job, sub)):
         statement.discard()
     return statement, False
 
@@ -174,7 +174,7 @@ def place_needed_best_effort(session: Session, statement: Statement, job: Sessio
     waiting = [t for t in gang.tasks.values() if t.best_effort and session.status(t) == st.PENDING]
     if not waiting:
         return True  # no plugin requires the minimum (gang with enableJobReady: false)
-    todo = task_queue(session, (t for t in waiting if not t.sched_gated))
+    todo = task_queue(session.orders, (t for t in waiting if not t.sched_gated))
     while todo and gang.ready_num < gang.min_available:
         task = todo.pop()
         node = place_best_effort(session, job, task)
@@ -188,7 +188,7 @@ def place_needed_best_effort(session: Session, statement: Statement, job: Sessio
 
 def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | None:
     """The node for a task that requests nothing; None if no node accepts it, with the reasons recorded."""
-    error = session.pre_predicate(task)
+    error = session.rules.pre_predicate(task)
     if error is not None:
         count = len(session.table)
         job.record_fit_errors(task, FitErrors({error: count}, count))
@@ -233,8 +233,8 @@ def place_as_nominated(
         if (
             node is None
             or not inside[node]
-            or not session.allocatable(queue, task)
-            or session.pre_predicate(task) is not None
+            or not session.limits.allocatable(queue, task)
+            or session.rules.pre_predicate(task) is not None
             or not placement.accepted(task)[node]
         ):
             break
@@ -249,7 +249,7 @@ def place_as_nominated(
 
 
 def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
-    return session.job_ready(job) if sub is None else session.sub_job_ready(job, sub)
+    return session.states.job_ready(job) if sub is None else session.states.sub_job_ready(job, sub)
 
 
 class _RejectedByRole:

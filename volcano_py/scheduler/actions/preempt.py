@@ -40,22 +40,22 @@ class Preempt(Action):
     arguments: PreemptArguments
 
     def execute(self, session: Session) -> None:
-        queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+        queues: PriorityQueue[Queue] = PriorityQueue(session.orders.queue_before)
         starving: dict[str, PriorityQueue[SessionJob]] = {}
         tasks: dict[str, TaskQueue] = {}
         remembers = not session.deviations.own_verdict and self.arguments.error_cache
         rejected: Rejected | None = {} if remembers else None
         for job in session.jobs.active():
-            if job.is_pending() or session.job_valid(job) is not None or not session.job_starving(job):
+            if job.is_pending() or session.states.job_valid(job) is not None or not session.states.job_starving(job):
                 continue
             if job.has_topology or backs_off(session, job):
                 continue  # capacity on separate nodes does not help within one HyperNode: gangpreempt serves such jobs
             if job.queue not in starving:
-                starving[job.queue] = PriorityQueue(session.job_before)
+                starving[job.queue] = PriorityQueue(session.orders.job_before)
                 queues.push(session.queues[job.queue])
             starving[job.queue].push(job)
-            tasks[job.uid] = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
-        in_order = {name: sorted(waiting, key=session.job_key) for name, waiting in starving.items()}
+            tasks[job.uid] = task_queue(session.orders, (t for t in session.pending(job) if not t.sched_gated))
+        in_order = {name: sorted(waiting, key=session.orders.job_key) for name, waiting in starving.items()}
         while queues:
             queue = queues.pop()
             waiting = starving[queue.name]
@@ -65,7 +65,7 @@ class Preempt(Action):
                 statement = Statement(session, job.uid)
                 todo = tasks[job.uid]
                 permitted: dict[bool, PermittedVictims] = {}
-                while todo and session.job_starving(job):
+                while todo and session.states.job_starving(job):
                     task = todo.pop()
                     if task.best_effort not in permitted:
                         permitted[task.best_effort] = _of_other_jobs(session, queue, task)
@@ -78,7 +78,7 @@ class Preempt(Action):
 
 def _within(session: Session, arguments: PreemptArguments, job: SessionJob, rejected: Rejected | None) -> None:
     """Evict tasks of a job for other tasks of it; ends with the first task that fits no node even with evictions."""
-    todo = task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
+    todo = task_queue(session.orders, (t for t in session.pending(job) if not t.sched_gated))
     while todo:
         task = todo.pop()
         statement = Statement(session, job.uid)
@@ -124,12 +124,12 @@ def _of_other_jobs(session: Session, queue: Queue, preemptor: Task) -> Permitted
 def _of_its_own_job(session: Session, preemptor: Task) -> PermittedVictims:
     """Tasks of the same job. With rank-holds only those that are later in the order of tasks: other victims would be
     placed again before the preemptor."""
-    mine = session.task_key(preemptor) if session.deviations.rank_holds else None
+    mine = session.orders.task_key(preemptor) if session.deviations.rank_holds else None
 
     def includes(victim: Task) -> bool:
         if victim.job != preemptor.job or not _evictable(session, preemptor, victim):
             return False
-        return mine is None or mine < session.task_key(victim)
+        return mine is None or mine < session.orders.task_key(victim)
 
     def among(placed: PlacedTasks) -> Bools:
         return placed.evictable() & placed.of_job(preemptor.job)
@@ -147,7 +147,7 @@ def preempt_for(
 ) -> bool:
     """Find a node where evicting permitted pods frees capacity for a task; pipeline it there."""
     placement = session.placement
-    if not may_preempt(session, task) or session.pre_predicate(task) is not None:
+    if not may_preempt(session, task) or session.rules.pre_predicate(task) is not None:
         return False
     queue = session.queues[session.jobs[task.job].queue]
     if arguments.topology_aware:
@@ -163,7 +163,7 @@ def preempt_for(
         return statement.pipeline(task, chosen.node, evicted=True) is None
 
     def select(task: Task, candidates: list[Task]) -> list[Task]:
-        found = session.preemptable(task, candidates)
+        found = session.victims.preemptable(task, candidates)
         session.work.last_victims = len(found)
         return found
 
@@ -178,7 +178,7 @@ def preempt_for(
     def fits(node: int) -> bool:
         if not live and node not in counted:  # the first time, before any pod on the node is evicted
             counted[node] = all(placement.accepts_by(task, node, rule) for rule in _COUNTED_BEFORE)
-        if not session.allocatable(queue, task) or not placement.fits_soon(task, node):
+        if not session.limits.allocatable(queue, task) or not placement.fits_soon(task, node):
             return False
         if live:
             return placement.accepts(task, node)
@@ -220,7 +220,7 @@ def may_preempt(session: Session, task: Task) -> bool:
     if node is None:
         return False
     # Volcano calls the filters before the plugin has counted pods, unless another action caused the count.
-    rejection = session.placement.rejected_by(task, node, session.without_pre_predicate(task))
+    rejection = session.placement.rejected_by(task, node, session.rules.without_pre_predicate(task))
     if rejection is None:
         return False  # the task fits there without an eviction
     if rejection:

@@ -47,7 +47,7 @@ def _reclaim_as_volcano(session: Session) -> None:
     tasks = {job.uid: _ungated(session, job) for waiting in starving.values() for job in waiting}
     while queues:
         queue = queues.pop()
-        if session.overused(queue):
+        if session.limits.overused(queue):
             continue
         waiting = starving[queue.name]
         while waiting:
@@ -55,18 +55,18 @@ def _reclaim_as_volcano(session: Session) -> None:
             statement = Statement(session, job.uid)
             todo = tasks[job.uid]
             permitted = of_other_queues(session, job)
-            while todo and session.job_starving(job):
+            while todo and session.states.job_starving(job):
                 task = todo.pop()
                 if task.pod.spec.preemption_policy == "Never":
                     continue
-                if not session.preemptive(queue, [task]) or session.pre_predicate(task) is not None:
+                if not session.limits.preemptive(queue, [task]) or session.rules.pre_predicate(task) is not None:
                     continue
                 _reclaim_for(session, statement, task, permitted)
             commit_evictions(session, statement, job, "reclaim")
 
 
 def _ungated(session: Session, job: SessionJob) -> TaskQueue:
-    return task_queue(session, (t for t in session.pending(job) if not t.sched_gated))
+    return task_queue(session.orders, (t for t in session.pending(job) if not t.sched_gated))
 
 
 def _reclaim_for(session: Session, statement: Statement, task: Task, permitted: PermittedVictims) -> None:
@@ -81,12 +81,12 @@ def _reclaim_for(session: Session, statement: Statement, task: Task, permitted: 
 
     def victims(node: int) -> list[Task] | None:
         candidates = permitted.on_node(session, node)
-        return sufficient_victims(session, task, node, candidates, session.reclaimable) if candidates else None
+        return sufficient_victims(session, task, node, candidates, session.victims.reclaimable) if candidates else None
 
     def fits(node: int) -> bool:
         if not session.fits_without(task, node, ()):
             return False
-        return not sure or (placement.accepts(task, node) and session.allocatable(queue, task))
+        return not sure or (placement.accepts(task, node) and session.limits.allocatable(queue, task))
 
     placed = session.shared(PlacedTasks, lambda: PlacedTasks(session))
     mask = mask & placed.freeable(task, permitted)

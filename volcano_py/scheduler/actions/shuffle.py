@@ -19,5 +19,5 @@ class Shuffle(Action):
             for t in sorted(j.tasks.values(), key=lambda t: t.key)
             if session.status(t) == st.RUNNING
         ]
-        for victim in session.victim_tasks(running):
-            session.evict(victim, "shuffle")
+        for victim in session.victims.victim_tasks(running):
+            session.moves.evict(victim, "shuffle")

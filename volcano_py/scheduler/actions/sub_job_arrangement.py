@@ -75,7 +75,7 @@ def _parts(session: Session, job: SessionJob, sheet: Worksheet, hyper_node: str)
         need = lacking(session, job, sub)
         if need.members <= 0 or sub.uid not in sheet.required:
             continue
-        gradients = session.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
+        gradients = session.network.sub_job_gradients(job, sub, hyper_node, ALLOCATE)
         domains = list(dict.fromkeys(name for group in gradients for name in sorted(group)))
         if not domains or len(tasks) < need.members:
             return []

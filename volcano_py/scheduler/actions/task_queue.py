@@ -41,9 +41,9 @@ class _Heap(list[Task]):
     """A list whose `pop()` selects the first task each time, as in Volcano's heap. After `sort`, tasks with a higher
     key come first."""
 
-    def __init__(self, session: Orders, tasks: Iterable[Task] = ()) -> None:
+    def __init__(self, orders: Orders, tasks: Iterable[Task] = ()) -> None:
         super().__init__()
-        self._session = session
+        self._orders = orders
         self._key: Callable[[Task], Any] | None = None
         self._queue: PriorityQueue[Task] = PriorityQueue(self._before, self)
         for task in tasks:
@@ -52,7 +52,7 @@ class _Heap(list[Task]):
     def _before(self, left: Task, right: Task) -> bool:
         if self._key is not None and (a := self._key(left)) != (b := self._key(right)):
             return bool(a > b)
-        return self._session.task_before(left, right)
+        return self._orders.task_before(left, right)
 
     def pop(self, index: SupportsIndex = -1) -> Task:
         return self._queue.pop()
@@ -69,7 +69,7 @@ class _Heap(list[Task]):
         self._queue.push(task)
 
     def copy(self) -> _Heap:
-        other = _Heap(self._session)
+        other = _Heap(self._orders)
         other.extend(self)
         other._key = self._key
         return other
@@ -85,19 +85,19 @@ def refill(queue: TaskQueue, tasks: Iterable[Task]) -> None:
             queue.append(task)
 
 
-def task_queue(session: Orders, tasks: Iterable[Task]) -> TaskQueue:
+def task_queue(orders: Orders, tasks: Iterable[Task]) -> TaskQueue:
     """The tasks, the first one last: remove them with `pop()`, and duplicate them with `copy()`. A list is sorted in
     place."""
     found: list[Task] = tasks if isinstance(tasks, list) else list(tasks)
     if len(found) < 2:
         return found
-    if session.task_order_moves:
-        return _Heap(session, found)
+    if orders.task_order_moves:
+        return _Heap(orders, found)
     numbered = sum(t.index is not None for t in found)
     if numbered == len(found):
-        found.sort(key=lambda t: (session.task_key(t), t.index, t.created, t.uid), reverse=True)
+        found.sort(key=lambda t: (orders.task_key(t), t.index, t.created, t.uid), reverse=True)
     elif numbered == 0:
-        found.sort(key=lambda t: (session.task_key(t), t.created, t.uid), reverse=True)
+        found.sort(key=lambda t: (orders.task_key(t), t.created, t.uid), reverse=True)
     else:
-        found.sort(key=cmp_to_key(lambda a, b: 1 if session.task_before(a, b) else -1))
+        found.sort(key=cmp_to_key(lambda a, b: 1 if orders.task_before(a, b) else -1))
     return found

@@ -30,7 +30,7 @@ class Worksheet:
     def order(self, session: Session, job: SessionJob) -> list[SubJob]:
         """The sub-jobs with pending tasks: the required ones first."""
         subs = [job.sub_jobs[uid] for uid in self.tasks]
-        return sorted(subs, key=lambda s: (s.uid not in self.required, session.sub_job_key(s)))
+        return sorted(subs, key=lambda s: (s.uid not in self.required, session.orders.sub_job_key(s)))
 
 
 def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool]) -> Worksheet:
@@ -38,12 +38,12 @@ def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool])
     satisfied: dict[str, int] = {}
     waiting = []
     for sub in job.sub_jobs.values():
-        if session.sub_job_ready(job, sub):
+        if session.states.sub_job_ready(job, sub):
             satisfied[sub.gid] = satisfied.get(sub.gid, 0) + 1
         else:
             waiting.append(sub)
     required = set()
-    for sub in sorted(waiting, key=session.sub_job_key):
+    for sub in sorted(waiting, key=session.orders.sub_job_key):
         if satisfied.get(sub.gid, 0) < job.min_sub_jobs.get(sub.gid, 0):
             required.add(sub.uid)
             satisfied[sub.gid] = satisfied.get(sub.gid, 0) + 1
@@ -52,4 +52,4 @@ def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool])
         sub_of = job.sub_job_of(task)
         if sub_of is not None and wanted(task):
             of.setdefault(sub_of.uid, []).append(task)
-    return Worksheet({uid: task_queue(session, tasks) for uid, tasks in of.items()}, frozenset(required))
+    return Worksheet({uid: task_queue(session.orders, tasks) for uid, tasks in of.items()}, frozenset(required))

@@ -149,7 +149,7 @@ def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
                 return [table.SUB_GROUPS_INCOMPLETE.because(policy=gid.rpartition("/")[2], have=have, need=need)]
     if job.valid_num < max(job.min_available, 1):
         return [table.PODS_MISSING.because(have=job.valid_num, need=max(job.min_available, 1))]
-    invalid = session.job_valid(job)
+    invalid = session.states.job_valid(job)
     return [table.REJECTED.because(detail=invalid.message)] if invalid is not None else []
 
 
@@ -165,7 +165,7 @@ def _gates(session: Session, job: SessionJob) -> Cause | None:
 
 def missing_tasks(session: Session, job: SessionJob) -> list[Task]:
     """The pending tasks that the job needs for its minimum, or one if it has its minimum."""
-    pending = sorted((t for t in session.pending(job) if not t.best_effort), key=session.task_key)
+    pending = sorted((t for t in session.pending(job) if not t.best_effort), key=session.orders.task_key)
     return pending[: max(job.min_available - job.ready_num - job.counts[st.PIPELINED], 1)]
 
 
@@ -197,8 +197,8 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
     if not pending:
         return []
     rejected = [t for t in pending if t.key in job.fit_errors]
-    task = min(rejected or pending, key=lambda t: (session.task_key(t), t.key))
-    problem = session.pre_predicate(task)
+    task = min(rejected or pending, key=lambda t: (session.orders.task_key(t), t.key))
+    problem = session.rules.pre_predicate(task)
     if problem is not None:
         return [_of_claims(task, problem)]
     alone = node_causes(session, task)

@@ -80,4 +80,4 @@ def _waiting(
 
 def _victims(session: Session, job: SessionJob) -> list[Cause]:
     pending = session.pending(job)
-    return victim_causes(session, job, min(pending, key=session.task_key)) if pending else []
+    return victim_causes(session, job, min(pending, key=session.orders.task_key)) if pending else []

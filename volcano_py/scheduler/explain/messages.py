@@ -28,7 +28,7 @@ def task_reason(session: Session, job: SessionJob, task: Task) -> TaskReason:
         status, node, evicted = last
     else:
         status = session.status(task)
-        evicted = task.slot in session.evicting
+        evicted = task.slot in session.moves.evicting
         at = session.node_of(task)
         node = "" if at is None else session.table.names[at]
     if status == st.ALLOCATED:

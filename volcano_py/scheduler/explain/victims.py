@@ -69,6 +69,6 @@ def _why_not(session: Session, point: str, job: SessionJob, task: Task, victim: 
                 return "VictimsBudget"
             return _CODES[callback.basis or Basis.CLAIM]
     gang = EvictionContext("gang", job)
-    if point == "preemptable" and not session._of_later_jobs(gang, [victim]):
+    if point == "preemptable" and not session.victims.of_later_jobs(gang, [victim]):
         return "VictimsRank"
     return "VictimsTooSmall"

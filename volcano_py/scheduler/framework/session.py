@@ -1,27 +1,39 @@
 """Session: the state of one cycle, opened over a snapshot and discarded at its close. Volcano: Session, OpenSession.
 
+Its parts: `jobs`, `queues` and `topology` are what it decides about; `orders`, `states`, `limits`, `rules`, `victims`,
+`network`, `binding` and `events` combine the results of plugins (`framework.extension_points`); `placement` finds nodes
+for a task; `moves` places and evicts tasks.
+
 Numbers (node columns, task statuses, counts and sums of jobs) are copies; objects belong to the model and are not
-written. Plugins are constructed for each session and register their callbacks (`framework.extension_points`). Actions
-move tasks through a Statement, or at once (`framework.task_moves`).
+written. `begin_cycle` prepares the model for a session. Plugins are constructed for each session and register their
+callbacks. Actions move tasks through a Statement, or at once (`framework.task_moves`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
-from volcano_py.scheduler.framework.arguments import get_bool
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
-from volcano_py.scheduler.framework.extension_points.jobs import Invalid
-from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.extension_points.binding import Binding
+from volcano_py.scheduler.framework.extension_points.events import Events
+from volcano_py.scheduler.framework.extension_points.face import PluginFace
+from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
+from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobStates
+from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
+from volcano_py.scheduler.framework.extension_points.orders import Orders
+from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
+from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.hypernode_recovery import locate
 from volcano_py.scheduler.framework.kube_view import KubeView
@@ -74,7 +86,7 @@ class Work:
         return self.budget is not None and self.tasks_tried >= self.budget
 
 
-class Session(TaskMoves):
+class Session(PluginFace):
     """See the module. `uid` is derived from seed and time, so that a replay writes the same transition IDs, also
     after a restart."""
 
@@ -89,13 +101,6 @@ class Session(TaskMoves):
         shard: Shard | None = None,
         sample_size: SampleSize = DEFAULT_SAMPLE,
     ) -> None:
-        super().__init__()
-        cluster.cycle += 1
-        cluster.use_rules(configuration)
-        cluster.claims.count_all_drivers(not configuration.deviations.known_drivers)
-        extended = configuration.deviations.extended_resource_claims and _allocates_devices(configuration)
-        cluster.claims.serve_extended_resources(extended)
-        cluster.claims.settle()
         self.cluster = cluster
         self.configuration = configuration
         self.deviations = configuration.deviations
@@ -103,7 +108,10 @@ class Session(TaskMoves):
         self.seed = seed
         self.emit = emit
         self.uid = _uid(seed, now)
-        self._open_columns(cluster)
+        self.table = cluster.nodes
+        self.numbers = cluster.nodes.snapshot()
+        self.statuses = bytearray(cluster.statuses)
+        """The status of each task in this session, by slot."""
         self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
         self.jobs_without_queue: list[Job] = []
@@ -112,6 +120,26 @@ class Session(TaskMoves):
         self.awaiting_group: list[Job] = []
         """Jobs of bare pods that wait for the PodGroup that the controller is about to create."""
         self.jobs = self._open_jobs()
+        self._registration = Registration()
+        self.callbacks = self._registration.callbacks
+        self.orders = Orders(self._registration)
+        self.states = JobStates(self._registration)
+        self.limits = QueueLimits(self._registration)
+        self.rules = NodeRules(self._registration, self)
+        self.victims = VictimSelection(self._registration, self.deviations, self.limits, self.jobs)
+        self.network = NetworkDomains(self._registration, self)
+        self.binding = Binding(self._registration, self.table.names, self.deviations.gang_pre_bind)
+        self.events = Events(self._registration)
+        self.moves = TaskMoves(
+            cluster,
+            self.numbers,
+            self.statuses,
+            self.jobs,
+            emit,
+            states=self.states,
+            binding=self.binding,
+            events=self.events,
+        )
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share: the total capacity."""
         closed = self.deviations.usable_capacity and cluster.usable.closed_nodes()
@@ -177,7 +205,6 @@ class Session(TaskMoves):
             return SessionJob(job, job.pod_group, of_class if job.priority is None else job.priority)
 
         kept = cluster.keep(SettledJobs)
-        kept.refresh(cluster, self.configuration)
         active: dict[str, SessionJob] = {}
         # In the order of their UIDs, so that the order in which objects arrived has no influence.
         for uid in sorted(kept.active):
@@ -213,16 +240,24 @@ class Session(TaskMoves):
         job.divide(self.statuses, self.topology.tier_of_name, self.topology.root_tier, waits)
         locate(self, job)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Names the part that has a method which actions of users may still call on the session."""
+            owner = next((part for part, of in _PARTS.items() if hasattr(of, name)), "")
+            where = f"; call session.{owner}.{name}" if owner else ""
+            raise AttributeError(f"a session has no attribute {name}{where}", name=name, obj=self)
+
     # ---- opening -----------------------------------------------------------------------------------------
 
     def seal(self) -> None:
         """After all plugins have registered: build the lists of what the configuration enables."""
         self.callbacks.compile(self.configuration.tiers)
-        self._keep_ranks()
+        self.orders.keep_ranks()
         shard = None
         if self._shard is not None:
             shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
-        filters = self.enabled_filters()
+        filters = self.rules.enabled_filters()
         if self.cluster.held and self.deviations.held_nodes:
             filters.insert(0, (OWNER, HeldNodesFilter(self.cluster.held, self.table.names)))
         self.placement = Placement(
@@ -230,7 +265,7 @@ class Session(TaskMoves):
             self.numbers,
             self._rank,
             filters,
-            self.enabled_scores(),
+            self.rules.enabled_scores(),
             shard,
             self._shard is not None and self._shard.hard,
             self.cluster.rule_cache(),
@@ -243,6 +278,13 @@ class Session(TaskMoves):
             self.placement.sampler = lambda accepted: rotation.sample(accepted, target)
         elif shard is None:
             self.placement.shortages = SessionShortages(self.cluster.keep(Shortages), self.cluster, self.numbers)
+
+    @contextmanager
+    def registration(self, plugin: str) -> Iterator[None]:
+        """Callbacks that are added within this context belong to this plugin and replace those it had."""
+        self.rules.remove(plugin)
+        with self._registration.of(plugin):
+            yield
 
     def close_plugin(self, plugin: str) -> None:
         """Called when a plugin failed to open: without its callbacks no job is placed and no pod is evicted."""
@@ -275,6 +317,14 @@ class Session(TaskMoves):
         return False
 
     # ---- reading ----------------------------------------------------------------------------------------
+
+    def status(self, task: Task) -> int:
+        """The task's status in this session."""
+        return self.statuses[task.slot]
+
+    def node_of(self, task: Task) -> int | None:
+        """The column of the task's node, also if this session has placed it."""
+        return self.moves.node_of(task)
 
     def nominated_node(self, task: Task) -> int | None:
         """The column of the node on which an earlier session evicted pods for a task."""
@@ -337,22 +387,10 @@ class Session(TaskMoves):
     def feasible_nodes(self, task: Task) -> list[NodeView]:
         """The nodes on which the task can be allocated now: the predicates accept them, and they have idle
         capacity."""
-        if self.pre_predicate(task) is not None:
+        if self.rules.pre_predicate(task) is not None:
             return []
         ok = self.placement.accepted(task) & self.placement.has_idle(task)
         return [self.node(index) for index in np.flatnonzero(ok).tolist()]
-
-    def _as_session(self) -> Session:
-        return self
-
-    def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Sequence[Task]) -> list[Task]:
-        """The victims of jobs with a lower priority or, at equal priority, of younger jobs, and of its own job."""
-        mine = self.jobs.get(evictor.job) if isinstance(evictor, Task) else evictor.job
-        if mine is None:
-            return []
-        place = (-mine.priority, mine.created, mine.uid)
-        theirs = [(v, self.jobs.get(v.job)) for v in victims]
-        return [v for v, j in theirs if j is not None and (j is mine or place < (-j.priority, j.created, j.uid))]
 
     # ---- reporting ---------------------------------------------------------------------------------------
 
@@ -375,11 +413,17 @@ class Session(TaskMoves):
         job.conditions.append(condition)
 
 
-def _allocates_devices(configuration: Configuration) -> bool:
-    """Whether the plugin predicates serves claims for devices."""
-    options = (option for tier in configuration.tiers for option in tier if option.name == "predicates")
-    key = "predicate.DynamicResourceAllocationEnable"
-    return any(get_bool(option.arguments.get(key)) is not False for option in options)
+_PARTS = {
+    "orders": Orders,
+    "states": JobStates,
+    "limits": QueueLimits,
+    "rules": NodeRules,
+    "victims": VictimSelection,
+    "network": NetworkDomains,
+    "binding": Binding,
+    "events": Events,
+    "moves": TaskMoves,
+}
 
 
 def _uid(seed: int, now: float) -> str:

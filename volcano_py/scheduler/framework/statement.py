@@ -43,18 +43,20 @@ class Statement:
         The node filters are the caller's task (`session.placement`); that the task is pending and that the node has
         idle capacity for it is checked here, as Volcano's node does when a task is added.
         """
-        if (problem := self._session.cannot_place(task, node) or self._session.lacks(task, node)) is not None:
+        if (
+            problem := self._session.moves.cannot_place(task, node) or self._session.moves.lacks(task, node)
+        ) is not None:
             return problem
-        error = self._session.place(task, node, st.ALLOCATED)
+        error = self._session.moves.place(task, node, st.ALLOCATED)
         if error is not None:
-            self._session.unplace(task)
+            self._session.moves.unplace(task)
             return error
         self.steps.append(Step("allocate", task, node, before=self._tried_before(task)))
         return None
 
     def allocate_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: list[Handler]) -> bool:
         """Assign nodes to equal tasks of a job; False: a handler raised, and nothing has changed."""
-        if not self._session.place_run(job, tasks, nodes, handlers):
+        if not self._session.moves.place_run(job, tasks, nodes, handlers):
             return False
         last = job.last_transaction or {}
         for task, node in zip(tasks, nodes, strict=True):
@@ -64,17 +66,17 @@ class Statement:
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
         """Assign a task capacity of a node that is being released; `evicted`: pods were evicted for it. Returns an
         error, after which nothing has changed."""
-        if (problem := self._session.cannot_place(task, node)) is not None:
+        if (problem := self._session.moves.cannot_place(task, node)) is not None:
             return problem
         hold = evicted and self._session.deviations.kept_nominations
-        error = self._session.place(task, node, st.PIPELINED, hold)
+        error = self._session.moves.place(task, node, st.PIPELINED, hold)
         if error is not None:
-            self._session.unplace(task)
+            self._session.moves.unplace(task)
             return error
         if evicted:
-            self._session.evicting.add(task.slot)
+            self._session.moves.evicting.add(task.slot)
         else:
-            self._session.evicting.discard(task.slot)
+            self._session.moves.evicting.discard(task.slot)
         self.steps.append(Step("pipeline", task, node, evicted=evicted, before=self._tried_before(task)))
         return None
 
@@ -84,7 +86,7 @@ class Statement:
         if node is None and not task.node:
             state = st.STATUS_NAMES[self._session.statuses[task.slot]]
             raise ValueError(f"task {task.key} is {state} and has no node; only a task on a node can be evicted")
-        self._session.start_eviction(task)
+        self._session.moves.start_eviction(task)
         self.steps.append(Step("evict", task, -1 if node is None else node, reason))
 
     def _tried_before(self, task: Task) -> LastTry | None:
@@ -98,11 +100,11 @@ class Statement:
         """
         session = self._session
         for step in [s for s in reversed(self.steps) if s.kind == "evict"][1:]:
-            session.take_back_eviction(step.task)
+            session.moves.take_back_eviction(step.task)
             if holds():
                 self.steps.remove(step)
             else:
-                session.start_eviction(step.task)
+                session.moves.start_eviction(step.task)
 
     @property
     def evictions(self) -> bool:
@@ -150,8 +152,8 @@ class Statement:
             elif kind == "allocate":
                 bound.append((task, node))
         self.steps = []
-        session.move_to_binding(bound)
-        operations += session.binds(bound)
+        session.moves.move_to_binding(bound)
+        operations += session.binding.binds(bound)
         if operations:
             session.emit(operations)
 
@@ -162,7 +164,7 @@ class Statement:
         for kind, task, node, _, evicted, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
-                session.take_back_eviction(task)
+                session.moves.take_back_eviction(task)
                 continue
             if job is not None:
                 if job.last_transaction is None:
@@ -170,5 +172,5 @@ class Statement:
                 # Volcano nominates the node although no pod is evicted there.
                 tried = (session.statuses[task.slot], session.table.names[node], evicted and nominate_anyway)
                 job.last_transaction[task.key] = tried
-            session.unplace(task)
+            session.moves.unplace(task)
         self.steps = []

@@ -12,30 +12,46 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.extension_points.events import Handler
-from volcano_py.scheduler.framework.extension_points.orders import Orders
+from volcano_py.scheduler.framework.extension_points.binding import Binding
+from volcano_py.scheduler.framework.extension_points.events import Events, Handler
+from volcano_py.scheduler.framework.extension_points.jobs import JobStates
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs
 from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.plan import Emit, Evict, RemoveGate
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
 
-class TaskMoves(Orders):
-    """The session's columns that change when tasks move, and the moves."""
+class TaskMoves:
+    """What is placed, held and evicted in this session, and the moves that change it with the numbers and statuses.
 
-    cluster: Cluster
-    table: NodeTable
-    jobs: SessionJobs
-    emit: Emit
+    statuses: the status of each task, by slot; written here and read everywhere
+    """
 
-    def _open_columns(self, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        numbers: NodeNumbers,
+        statuses: bytearray,
+        jobs: SessionJobs,
+        emit: Emit,
+        *,
+        states: JobStates,
+        binding: Binding,
+        events: Events,
+    ) -> None:
+        self.cluster = cluster
         self.table = cluster.nodes
-        self.numbers: NodeNumbers = cluster.nodes.snapshot()
-        self.statuses = bytearray(cluster.statuses)
+        self.numbers = numbers
+        self.statuses = statuses
+        self.jobs = jobs
+        self.emit = emit
+        self._states = states
+        self._binding = binding
+        self._events = events
         self.placed: dict[int, int] = {}
         """Node column by task slot, for tasks that this session has placed."""
         self.held: dict[int, NDArray[np.float64]] = {}
@@ -44,10 +60,6 @@ class TaskMoves(Orders):
         """Tasks that this session binds, by node column."""
         self.evicting: set[int] = set()
         """Slots of pipelined tasks for which pods were evicted."""
-
-    def status(self, task: Task) -> int:
-        """The task's status in this session."""
-        return self.statuses[task.slot]
 
     def node_of(self, task: Task) -> int | None:
         """The column of the task's node, also if this session has placed it."""
@@ -106,7 +118,7 @@ class TaskMoves(Orders):
                 self._keep_idle(task, node)
         else:
             n.held[:, node] += task.spec_class.usage(self.table, n).held
-        error = self._allocated(task, node)
+        error = self._events.allocated(task, node)
         n.log.add(node)
         return error
 
@@ -128,7 +140,7 @@ class TaskMoves(Orders):
                 assert handler.allocate_run is not None
                 handler.allocate_run(tasks, nodes)
             except Exception as e:
-                self.callbacks.fault(handler.plugin, "allocate_event", e, tasks[0].key)
+                self._events.callbacks.fault(handler.plugin, "allocate_event", e, tasks[0].key)
                 self._unplace_run(tasks, handlers[:i])
                 return False
         return True
@@ -141,7 +153,7 @@ class TaskMoves(Orders):
             n.held[:, node] -= task.spec_class.usage(self.table, n).held
             n.log.add(node)
             self.move(task, st.PENDING)
-            self._deallocated(task, node, handlers)
+            self._events.deallocated(task, node, handlers)
 
     def move_to_binding(self, bound: Sequence[tuple[Task, int]]) -> None:
         """Change the status of placed tasks to Binding."""
@@ -175,7 +187,7 @@ class TaskMoves(Orders):
         else:
             n.held[:, node] -= task.spec_class.usage(self.table, n).held
         self.move(task, st.PENDING)
-        self._deallocated(task, node)
+        self._events.deallocated(task, node)
         del self.placed[task.slot]
         self.evicting.discard(task.slot)
         n.log.add(node)
@@ -186,7 +198,7 @@ class TaskMoves(Orders):
         n.pipelined[:, node] += task.spec_class.vector(self.table)
         n.future_differs = True
         self._keep_idle(task, node)
-        self._held(task, +1)
+        self._events.held(task, +1)
         n.log.add(node)
 
     def release(self, task: Task, node: int) -> None:
@@ -194,7 +206,7 @@ class TaskMoves(Orders):
         n = self.numbers
         n.pipelined[:, node] -= task.spec_class.vector(self.table)
         self._release_idle(task, node)
-        self._held(task, -1)
+        self._events.held(task, -1)
         n.log.add(node)
 
     def _keep_idle(self, task: Task, node: int) -> None:
@@ -217,7 +229,7 @@ class TaskMoves(Orders):
         if node is not None:
             self.numbers.releasing[:, node] += task.spec_class.vector(self.table)
             self.numbers.future_differs = True
-            self._deallocated(task, node)
+            self._events.deallocated(task, node)
             self.numbers.log.add(node)
 
     def take_back_eviction(self, task: Task) -> None:
@@ -226,7 +238,7 @@ class TaskMoves(Orders):
         self.move(task, st.RUNNING)
         if node is not None:
             self.numbers.releasing[:, node] -= task.spec_class.vector(self.table)
-            self._allocated(task, node)
+            self._events.allocated(task, node)
             self.numbers.log.add(node)
 
     # ---- deciding at once -------------------------------------------------------------------------------
@@ -236,7 +248,7 @@ class TaskMoves(Orders):
         bound."""
         self.place(task, node, st.ALLOCATED)
         job = self.jobs[task.job]
-        return self.bind_allocated(job) if self.job_ready(job) else None
+        return self.bind_allocated(job) if self._states.job_ready(job) else None
 
     def bind_allocated(self, job: SessionJob) -> str | None:
         """Bind all allocated tasks of a job. Returns why not all could be bound."""
@@ -254,7 +266,7 @@ class TaskMoves(Orders):
             self.move(t, st.BINDING)
             self.bound_on.setdefault(node, []).append(t)
             bound.append((t, node))
-        operations = self.binds(bound)
+        operations = self._binding.binds(bound)
         if operations:
             self.emit(operations)
         return error

@@ -30,11 +30,11 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
 
     def job_of(uid: str) -> tuple[SessionJob | None, _Rank]:
         job = jobs.get(uid)
-        found = known_jobs[uid] = job, () if job is None else session.job_rank(job)
+        found = known_jobs[uid] = job, () if job is None else session.orders.job_rank(job)
         return found
 
     def rank_of(task: Task) -> TaskRank:
-        found = known_tasks[task.key] = session.task_rank(task)
+        found = known_tasks[task.key] = session.orders.task_rank(task)
         return found
 
     def less(left: Task, right: Task) -> bool:
@@ -42,7 +42,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
         if log.position != position:  # a task has moved, and the ranks of jobs are outdated
             position = log.position
             known_jobs.clear()
-            if session.task_order_moves:
+            if session.orders.task_order_moves:
                 known_tasks.clear()
         if left.job != right.job:
             one, first = known_jobs.get(left.job) or job_of(left.job)
@@ -51,7 +51,9 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
                 return one is None
             if one is not None and other is not None:
                 if mine is not None and one.queue != other.queue:
-                    return session.victim_queue_before(queues[one.queue], queues[other.queue], queues[mine.queue])
+                    return session.orders.victim_queue_before(
+                        queues[one.queue], queues[other.queue], queues[mine.queue]
+                    )
                 if first != second:
                     return first > second
         a, b = known_tasks.get(left.key) or rank_of(left), known_tasks.get(right.key) or rank_of(right)
@@ -60,7 +62,7 @@ def victims_queue(session: Session, victims: Iterable[Task], preemptor: Task) ->
     waiting = list(victims)
     found = [known_jobs.get(task.job) or job_of(task.job) for task in waiting]
     if _sortable(waiting, [job for job, _ in found], queues_count=mine is not None):
-        key = session.task_key
+        key = session.orders.task_key
         ranks = [(rank, key(t), t.index, t.created, t.uid) for t, (_, rank) in zip(waiting, found, strict=True)]
         return PriorityQueue(less, _heap(waiting, ranks))
     queue: PriorityQueue[Task] = PriorityQueue(less)

@@ -52,12 +52,15 @@ class Nominations:
                 del self.at[node]
         return node
 
-    def expired(self, now: float) -> list[str]:
-        """The tasks whose nomination is too old to keep capacity, by key."""
+    def grow_older(self, now: float) -> None:
+        """Note when each nomination was first present; a clock that goes back counts as time that has not passed."""
         for key in [key for key in self.since if key not in self.node_of]:
             del self.since[key]
         for key in self.node_of:
             self.since[key] = min(self.since.get(key, now), now)
+
+    def expired(self, now: float) -> list[str]:
+        """The tasks whose nomination is too old to keep capacity, by key."""
         return [key for key in self.node_of if now - self.since[key] > NOMINATION_SECONDS]
 
 

@@ -185,7 +185,7 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None
     decision = book_of(session).decisions.get(task.slot)
     if decision is None:
         return None
-    node = session.table.names[session.placed[task.slot]]
+    node = session.table.names[session.moves.placed[task.slot]]
     exact = not session.deviations.shared_claims
     return PreBind(binding_steps(decision, task.namespace, node, timeout, exact=exact), {})
 

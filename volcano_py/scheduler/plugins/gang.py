@@ -82,7 +82,7 @@ class Gang(Plugin):
                 if job is None:
                     continue
                 if job.model.evicted_whole:
-                    if session.may_evict_all(job):
+                    if session.moves.may_evict_all(job):
                         victims.append(t)
                     continue
                 ready = left.setdefault(t.job, job.ready_num)
@@ -159,7 +159,7 @@ class Gang(Plugin):
                 text = f"gang below its minimum of {job.min_available} for {session.now - since:.0f} s"
                 for task in job.tasks.values():
                     if session.status(task) in (st.BOUND, st.RUNNING):
-                        session.evict(task, text)
+                        session.moves.evict(task, text)
                 session.note(
                     job, "Warning", "GangReleased", f"{text}: its pods release their capacity and start together"
                 )

@@ -58,7 +58,7 @@ class Overcommit(Plugin):
             lacking = exceeded(job.min_resources, idle, (inqueue,))
             if not lacking:
                 return Vote.PERMIT
-            if claims and session.entitled(job.queue, job.min_resources):
+            if claims and session.limits.entitled(job.queue, job.min_resources):
                 return Vote.PERMIT
             text = format_names("resource in cluster is overused", "overused", lacking)
             session.note(job, "Normal", "Unschedulable", text)

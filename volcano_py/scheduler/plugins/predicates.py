@@ -169,7 +169,7 @@ def _follow(session: Session, name: str) -> None:
     that was there before is removed only once.
     """
     move = session.kube.move
-    if all(h.plugin != name for h in session.handlers):
+    if all(h.plugin != name for h in session.events.handlers):
         session.kube.moves_with_session = True
         session.add_event_handler(
             lambda task, node: move(task, node, +1),

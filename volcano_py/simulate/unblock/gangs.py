@@ -24,7 +24,7 @@ def gang_of(session: Session, job: SessionJob, size: int) -> Change:
     spec = replace(group.spec, min_member=size, min_task_member=None)
     if group.spec.min_resources is not None:
         minimum = Resource()
-        for task in sorted(job.tasks.values(), key=session.task_key)[:size]:
+        for task in sorted(job.tasks.values(), key=session.orders.task_key)[:size]:
             minimum.add(task.request)
         spec = replace(spec, min_resources=dict(minimum.quantities()))
     edit = Edit("PodGroup", job.namespace, job.name, replace(group, spec=spec))

@@ -56,11 +56,11 @@ def undo_needless(session: Session, statement: Statement) -> None:
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
         if any(_lacks(session, p, step.task) for p in pipelined.get(step.node, ())):
             continue
-        session.take_back_eviction(step.task)
+        session.moves.take_back_eviction(step.task)
         if all(_still_fits(session, p) for p in pipelined.get(step.node, ())):
             statement.steps.remove(step)
         else:
-            session.start_eviction(step.task)
+            session.moves.start_eviction(step.task)
 
 
 def _lacks(session: Session, step: Step, victim: Task) -> bool:
@@ -78,13 +78,13 @@ def _lacks(session: Session, step: Step, victim: Task) -> bool:
 def _still_fits(session: Session, step: Step) -> bool:
     """Whether a task can still be pipelined on its node. What a victim frees can also be the limit of a queue."""
     task, node = step.task, step.node
-    session.unplace(task)
+    session.moves.unplace(task)
     fits = session.placement.fits_soon(task, node) and session.placement.accepts(task, node)
     if fits and session.deviations.sure_evictions:
-        fits = session.allocatable(session.queues[session.jobs[task.job].queue], task)
-    session.place(task, node, st.PIPELINED, hold=step.evicted and session.deviations.kept_nominations)
+        fits = session.limits.allocatable(session.queues[session.jobs[task.job].queue], task)
+    session.moves.place(task, node, st.PIPELINED, hold=step.evicted and session.deviations.kept_nominations)
     if step.evicted:
-        session.evicting.add(task.slot)
+        session.moves.evicting.add(task.slot)
     return fits
 
 
@@ -93,11 +93,11 @@ def _evict_whole_gangs(session: Session, statement: Statement, reason: str) -> b
     evictions, if a task of the rest must not be evicted."""
     rest: list[Task] = []
     for job in _broken(session, statement, _keeps_gangs(session)):
-        if not session.may_evict_all(job):
+        if not session.moves.may_evict_all(job):
             return False
         left = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
         rest += sorted(left, key=lambda t: t.key)
-    if len(session.unprotected(rest)) < len(rest):
+    if len(session.victims.unprotected(rest)) < len(rest):
         return False
     for task in rest:
         statement.evict(task, reason)
@@ -114,7 +114,7 @@ def breaks_own_gang(session: Session, statement: Statement, job: SessionJob) -> 
 
 def _keeps_gangs(session: Session) -> bool:
     """Whether no gang may be destroyed: with the plugin gang, whatever its flags are."""
-    return session.deviations.whole_gangs and session.has_gangs
+    return session.deviations.whole_gangs and session.victims.has_gangs
 
 
 def _broken(session: Session, statement: Statement, keeps_gangs: bool) -> list[SessionJob]:

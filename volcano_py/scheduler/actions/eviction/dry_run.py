@@ -35,7 +35,7 @@ def best_candidate(
     """The node with the smallest loss, among the first `most` nodes that can be made to fit."""
     found: list[Candidate] = []
     for node in nodes:
-        with session.dry_run():
+        with session.events.dry_run():
             victims = _dry_run(session, task, node, may_evict)
         if victims:
             found.append(Candidate(node, victims))
@@ -51,7 +51,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     the session unchanged."""
     placement = session.placement
     candidates = [v for v in session.on_node(node) if may_evict(v)]
-    victims = session.preemptable(task, candidates) if candidates else []
+    victims = session.victims.preemptable(task, candidates) if candidates else []
     session.work.last_victims = len(victims)
     if not session.fits_without(task, node, victims):
         return []
@@ -61,7 +61,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     sees = session.enabled(owner, "enablePreemptable") or session.enabled(owner, "enabledAllocatable")
     before = placement.accepts_by(task, node, _AFFINITY)
     followed = [f.name for _, f in placement.filters if follows_dry_runs(f)]
-    may_hold = session.allocatable if session.deviations.sure_evictions else session.simulate_allocatable
+    may_hold = session.limits.allocatable if session.deviations.sure_evictions else session.limits.simulate_allocatable
 
     def near() -> bool:
         if not all(placement.accepts_by(task, node, name) for name in followed):
@@ -93,7 +93,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     for statement in statements.values():
         statement.discard()
     for victim in bound:  # an undone eviction sets the status Running; these pods were bound before
-        session.move(victim, st.BOUND)
+        session.moves.move(victim, st.BOUND)
     return needed
 
 

@@ -85,8 +85,8 @@ def _may_reclaim(session: Session, job: SessionJob) -> bool:
     return (
         queue.state == "Open"
         and job.min_available > job.ready_num + job.counts[st.PIPELINED]
-        and session.job_valid(job) is None
-        and session.job_starving(job)
+        and session.states.job_valid(job) is None
+        and session.states.job_starving(job)
     )
 
 
@@ -107,7 +107,7 @@ def _choices(session: Session, job: SessionJob) -> list[list[Task]]:
     if job.pod_group.spec.sub_group_policy:
         return _by_sub_job(session, job)
     need = lacking(session, job, None)
-    in_order = list(task_queue(session, wanted))[::-1]
+    in_order = list(task_queue(session.orders, wanted))[::-1]
     found = [_first(in_order, need)]
     if len({t.spec_class.id for t in wanted}) > 1:
         total = session.total
@@ -158,4 +158,6 @@ def _domains(session: Session, job: SessionJob) -> list[str]:
     """Where the gang may be: the whole cluster, or the HyperNodes that its topology allows, the narrow ones first."""
     if not job.has_hard_topology:
         return [ROOT]
-    return list(dict.fromkeys(n for group in session.job_gradients(job, ROOT, EVICT) for n in group))[:MOST_DOMAINS]
+    return list(dict.fromkeys(n for group in session.network.job_gradients(job, ROOT, EVICT) for n in group))[
+        :MOST_DOMAINS
+    ]

@@ -85,8 +85,8 @@ class Attempt:
         session = self._session
         lender = session.queues[unit.job.queue]
         request = unit.tasks[0].request if len(unit.tasks) == 1 else unit.request
-        price = session.lends(Loan(self._queue, self._rest, self._short, lender, request))
-        if price is None or len(session.unprotected(list(unit.tasks))) < len(unit.tasks):
+        price = session.limits.lends(Loan(self._queue, self._rest, self._short, lender, request))
+        if price is None or len(session.victims.unprotected(list(unit.tasks))) < len(unit.tasks):
             return None
         return price
 
@@ -104,7 +104,8 @@ class Attempt:
             if queue.name != self._queue.name
             and queue.reclaimable
             and any(
-                session.lends(Loan(self._queue, self._rest, self._short, queue, unit)) is not None for unit in least
+                session.limits.lends(Loan(self._queue, self._rest, self._short, queue, unit)) is not None
+                for unit in least
             )
         ]
 
@@ -116,7 +117,7 @@ class Attempt:
             found += units_of(session, session.jobs[uid], self._permitted.includes)
         self.listed += len(found)
         victims = list({t.slot: t for unit in found for t in unit.tasks}.values())
-        allowed = session.also_reclaimable(self._tasks[0], victims)
+        allowed = session.victims.also_reclaimable(self._tasks[0], victims)
         order = victims_queue(session, [t for t in victims if t.slot in allowed], self._tasks[0])
         rank = {order.pop().slot: i for i in range(len(order))}
         found = [unit for unit in found if all(t.slot in rank for t in unit.tasks)]
@@ -135,7 +136,7 @@ class Attempt:
         session = self._session
         statement = Statement(session, self._job.uid)
         for task in self._tasks:
-            if session.pre_predicate(task) is not None or not self._free_for(statement, task):
+            if session.rules.pre_predicate(task) is not None or not self._free_for(statement, task):
                 statement.discard()
                 self._rest = requests(self._tasks)
                 return None
@@ -149,7 +150,9 @@ class Attempt:
     def _free_for(self, statement: Statement, task: Task) -> bool:
         session = self._session
         rules = session.placement
-        if rules.accepted(task).any() and session.allocatable(self._queue, task):  # in most cases no node accepts it
+        if rules.accepted(task).any() and session.limits.allocatable(
+            self._queue, task
+        ):  # in most cases no node accepts it
             node = rules.best(task, without=self._outside)
             if node is not None:
                 return statement.pipeline(task, node, evicted=True) is None
@@ -163,7 +166,7 @@ class Attempt:
 
         def victims(node: int) -> list[Task] | None:
             candidates = self._permitted.on_node(session, node)
-            allowed = session.also_reclaimable(task, candidates)
+            allowed = session.victims.also_reclaimable(task, candidates)
             return [v for v in candidates if v.slot in allowed]
 
         def may(victim: Task) -> bool:
@@ -177,17 +180,17 @@ class Attempt:
 
     def _has_capacity(self, task: Task, node: int) -> bool:
         """Whether a node and the limits of the queue have capacity for a task, now or later."""
-        return self._session.fits_without(task, node, ()) and self._session.allocatable(self._queue, task)
+        return self._session.fits_without(task, node, ()) and self._session.limits.allocatable(self._queue, task)
 
     def _with_units(self) -> Statement | None:
         """Member by member, evict whole jobs, too: on the node where that is cheapest."""
         session = self._session
         statement = Statement(session, self._job.uid)
         for task in self._tasks:
-            if session.pre_predicate(task) is not None:
+            if session.rules.pre_predicate(task) is not None:
                 statement.discard()
                 return None
-            may_hold = session.allocatable(self._queue, task)
+            may_hold = session.limits.allocatable(self._queue, task)
             node = session.placement.best(task, without=self._outside) if may_hold else None
             if node is None:
                 node = self._evict_units_for(statement, task)

@@ -68,7 +68,7 @@ def evict_for_gangs(session: Session, policy: Policy, arguments: GangEvictionArg
     queues, starving = starving_by_queue(session)
     while queues:
         queue = queues.pop()
-        if policy.reclaims and session.overused(queue):
+        if policy.reclaims and session.limits.overused(queue):
             continue
         waiting = starving[queue.name]
         while waiting:
@@ -93,10 +93,10 @@ def evict_for_gang(
     if not job.sub_jobs:
         session.divide(job)
     pending = _pending(session, job)
-    if not pending or (policy.reclaims and not session.preemptive(queue, pending)):
+    if not pending or (policy.reclaims and not session.limits.preemptive(queue, pending)):
         return False
     need = requests(pending)
-    for domain in domains(session.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
+    for domain in domains(session.network.job_gradients(job, ROOT, EVICT), settings.max_domains, _fallback(job)):
         bundles = _bundles(session, policy, settings, job, domain, need)
         free = _free(session, domain)
         for count in range(1, len(bundles) + 1):
@@ -116,7 +116,7 @@ def evict_for_gang(
                 found = plan(_fewest(chosen, bundles, need, len(pending), lambda victims: _undone(plan(victims))))
                 assert found is not None, "a plan that was possible before is still possible"
             statement, places = found
-            if session.placements_leave_traces:  # Volcano makes every plan as a dry run, and then once more
+            if session.events.placements_leave_traces:  # Volcano makes every plan as a dry run, and then once more
                 steps = list(statement.steps)
                 statement.discard()
                 if statement.replay(steps) is not None:
@@ -172,7 +172,7 @@ def _pending(session: Session, job: SessionJob) -> list[Task]:
     """The tasks to place: the next sub-job of a job that is ready, all sub-jobs of a job that is not."""
     sheet = worksheet(session, job, wanted_by_gang)
     order = sheet.order(session, job)
-    if session.job_ready(job):
+    if session.states.job_ready(job):
         order = order[:1]
     return [t for sub in order for t in reversed(sheet.tasks[sub.uid])]
 
@@ -223,7 +223,7 @@ def _bundles(
     ]
     ordered = in_order(found, need, before)
     context = EvictionContext(policy.name, job, domain)
-    allowed = {t.uid for t in session.unified_evictable(context, flattened(ordered))}
+    allowed = {t.uid for t in session.victims.unified_evictable(context, flattened(ordered))}
     kept = in_order(only_allowed(found, allowed), need, before)
     return [b for b in kept if settings.whole_bundles or not b.whole]
 
@@ -245,7 +245,7 @@ def _plan(
     sheet = worksheet(session, job, wanted_by_gang)
     if not sheet:
         return None
-    was_ready = session.job_ready(job)
+    was_ready = session.states.job_ready(job)
     statement = Statement(session, job.uid)
     for victim in victims:
         statement.evict(victim, reason)
@@ -253,7 +253,7 @@ def _plan(
     for sub in sheet.order(session, job):
         tasks = sheet.tasks[sub.uid]
         tries = (
-            [name for group in session.sub_job_gradients(job, sub, domain, EVICT) for name in group]
+            [name for group in session.network.sub_job_gradients(job, sub, domain, EVICT) for name in group]
             if job.has_hard_topology
             else [domain]
         )
@@ -288,7 +288,7 @@ def _trial(
     while waiting:
         task = waiting.pop()
         node = None
-        if session.allocatable(queue, task) and session.pre_predicate(task) is None:
+        if session.limits.allocatable(queue, task) and session.rules.pre_predicate(task) is None:
             if session.deviations.sure_evictions:
                 node = placement.best(task, without=~inside)
             else:
@@ -302,7 +302,7 @@ def _trial(
         if node is None or statement.pipeline(task, node, evicted=evicted) is not None:
             statement.discard()
             return None
-    if session.sub_job_ready(job, sub) or session.sub_job_pipelined(job, sub):
+    if session.states.sub_job_ready(job, sub) or session.states.sub_job_pipelined(job, sub):
         return statement
     statement.discard()
     return None

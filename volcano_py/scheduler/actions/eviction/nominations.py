@@ -27,14 +27,14 @@ class Reservations:
             if task is not None and session.status(task) == st.PENDING and self._may(task):
                 node = session.nominated_node(task)
                 if node is not None and (not task.job or session.placement.accepted(task)[node]):
-                    session.hold(task, node)
+                    session.moves.hold(task, node)
                     self._held.setdefault(task.job, []).append((task, node))
 
     def _may(self, task: Task) -> bool:
         if not task.job:
             return True  # a profile has evicted pods for it
         job = self._session.jobs.get(task.job)
-        return job is not None and not job.is_pending() and self._session.job_valid(job) is None
+        return job is not None and not job.is_pending() and self._session.states.job_valid(job) is None
 
     def dissolve(self, job: SessionJob) -> None:
         """Release what is held for a job, before the job is tried."""
@@ -47,4 +47,4 @@ class Reservations:
 
     def _dissolve(self, uid: str) -> None:
         for task, node in reversed(self._held.pop(uid, ())):
-            self._session.release(task, node)
+            self._session.moves.release(task, node)

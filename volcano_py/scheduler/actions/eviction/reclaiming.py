@@ -13,7 +13,11 @@ from volcano_py.scheduler.model.task import Task
 
 def reclaims_for_entitled(session: Session) -> bool:
     """Whether pods are evicted for entitled gangs: with reclaim, and a plugin that shares the cluster among queues."""
-    return session.deviations.whole_gang_reclaim and session.has_lenders and "reclaim" in session.configuration.actions
+    return (
+        session.deviations.whole_gang_reclaim
+        and session.limits.has_lenders
+        and "reclaim" in session.configuration.actions
+    )
 
 
 def entitled_gangs(session: Session) -> EntitledGangs:

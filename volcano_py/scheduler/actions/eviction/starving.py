@@ -14,14 +14,14 @@ def starving_by_queue(session: Session) -> tuple[PriorityQueue[Queue], dict[str,
 
     Jobs are compared with each pop, because evictions in between change their order.
     """
-    queues: PriorityQueue[Queue] = PriorityQueue(session.queue_before)
+    queues: PriorityQueue[Queue] = PriorityQueue(session.orders.queue_before)
     starving: dict[str, PriorityQueue[SessionJob]] = {}
     for job in session.jobs.active():
-        if job.is_pending() or session.job_valid(job) is not None:
+        if job.is_pending() or session.states.job_valid(job) is not None:
             continue
         if job.queue not in starving:
-            starving[job.queue] = PriorityQueue(session.job_before)
+            starving[job.queue] = PriorityQueue(session.orders.job_before)
             queues.push(session.queues[job.queue])
-        if session.job_starving(job) and not backs_off(session, job):
+        if session.states.job_starving(job) and not backs_off(session, job):
             starving[job.queue].push(job)
     return queues, starving

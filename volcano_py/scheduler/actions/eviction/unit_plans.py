@@ -43,7 +43,7 @@ def placement(session: Session, members: Members) -> Statement | None:
     pending = [t for t in members.tasks if session.status(t) == st.PENDING]
     found = arranged(session, queue, pending, Lacking(len(pending), {}), members.outside)
     for task, node in found or ():
-        if not session.allocatable(queue, task) or statement.pipeline(task, node, evicted=True) is not None:
+        if not session.limits.allocatable(queue, task) or statement.pipeline(task, node, evicted=True) is not None:
             statement.discard()
             return None
     return None if found is None else statement
@@ -52,7 +52,7 @@ def placement(session: Session, members: Members) -> Statement | None:
 def _place_in_order(session: Session, statement: Statement, members: Members) -> bool:
     queue = session.queues[members.job.queue]
     for task in members.tasks:
-        if not session.allocatable(queue, task) or session.pre_predicate(task) is not None:
+        if not session.limits.allocatable(queue, task) or session.rules.pre_predicate(task) is not None:
             return False
         node = session.placement.best(task, without=members.outside)
         if node is None or statement.pipeline(task, node, evicted=True) is not None:

@@ -13,7 +13,7 @@ def will_start(session: Session, job: SessionJob) -> bool:
     A plugin may count a job as pipelined before it has its minimum (sla, when the job has waited for too long). If a
     plugin holds gangs back until they are ready, evictions for such a job would have no effect.
     """
-    if not session.job_pipelined(job):
+    if not session.states.job_pipelined(job):
         return False
     if not session.deviations.sure_evictions or not session.callbacks.enabled("job_ready"):
         return True

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.deviations import Deviations
-from volcano_py.scheduler.framework.extension_points.table import ExtensionPoints
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import PreBind, PreBindStep
 from volcano_py.scheduler.model.task import Task
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.model.node_table import NodeTable
 
+class Binding:
+    """What must be written before pods are bound, and the operations that bind them.
 
-class Binding(ExtensionPoints):
-    """What must be written before pods are bound."""
+    node_names: the name of each node column
+    together: whether no member of a gang is bound before the steps of all (deviation gang-pre-bind)
+    """
 
-    deviations: Deviations
-    table: NodeTable
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, registration: Registration, node_names: Sequence[str], together: bool) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
+        self._node_names = node_names
+        self._together = together
         self._pre_bind_concerns: dict[str, Callable[[Task], bool]] = {}
         """By plugin: whether its pre_bind does anything for a task, if the plugin has stated it."""
 
@@ -44,24 +43,24 @@ class Binding(ExtensionPoints):
         Flag: none.
         On error: the tasks of the job are not bound in this session.
         """
-        self._add("pre_bind", fn)
-        self._pre_bind_concerns.pop(self.registering, None)
+        self._registration.add("pre_bind", fn)
+        self._pre_bind_concerns.pop(self._registration.plugin, None)
         if concerns is not None:
-            self._pre_bind_concerns[self.registering] = concerns
+            self._pre_bind_concerns[self._registration.plugin] = concerns
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
         """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""
         if not any(self._needs_steps(task) for task, _ in tasks):
-            return [Bind(t.namespace, t.name, t.uid, self.table.names[node], t.job) for t, node in tasks]
+            return [Bind(t.namespace, t.name, t.uid, self._node_names[node], t.job) for t, node in tasks]
         found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
         failed = {task.job for task, _, steps, _ in found if steps is None}
-        together = {task.job for task, _, steps, _ in found if steps} if self.deviations.gang_pre_bind else ()
+        together = {task.job for task, _, steps, _ in found if steps} if self._together else ()
         return [
             Bind(
                 task.namespace,
                 task.name,
                 task.uid,
-                self.table.names[node],
+                self._node_names[node],
                 task.job,
                 annotations or None,
                 tuple(steps),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.jobs import JobStates
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.model.task import Task
 
 Allocated = Callable[[Task, int], str | None]
@@ -31,11 +31,12 @@ class Handler(NamedTuple):
     held: Held | None = None
 
 
-class Events(JobStates):
+class Events:
     """Calls the plugins when the session places or evicts tasks."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
         self.handlers: list[Handler] = []
         self._of_class: dict[int, list[Handler]] = {}
         """The handlers that concern the tasks of a class, by the ID of the class."""
@@ -70,7 +71,7 @@ class Events(JobStates):
         On error: the placement fails with the error; an eviction goes on.
         """
         traces = leaves_traces or (allocate is not None and deallocate is None)
-        made = Handler(self.registering, allocate, deallocate, simulated, traces, allocate_run, concerns, held)
+        made = Handler(self._registration.plugin, allocate, deallocate, simulated, traces, allocate_run, concerns, held)
         self.handlers.append(made)
         self._of_class.clear()
 
@@ -107,7 +108,8 @@ class Events(JobStates):
         finally:
             self._in_dry_run = False
 
-    def _allocated(self, task: Task, node: int) -> str | None:
+    def allocated(self, task: Task, node: int) -> str | None:
+        """A task got a node, or its eviction was undone. Returns the last error of a handler."""
         error: str | None = None
         for handler in self._concerned(task):
             if handler.allocate is None or (self._in_dry_run and not handler.simulated):
@@ -130,8 +132,11 @@ class Events(JobStates):
             found.append(handler)
         return found
 
-    def _deallocated(self, task: Task, node: int, handlers: Sequence[Handler] | None = None) -> None:
-        """`handlers`: those that were called for the placement; None: all that concern the task."""
+    def deallocated(self, task: Task, node: int, handlers: Sequence[Handler] | None = None) -> None:
+        """A task was evicted, or its placement undone.
+
+        `handlers`: those that were called for the placement; None: all that concern the task.
+        """
         for handler in self._concerned(task) if handlers is None else handlers:
             if handler.deallocate is None or (self._in_dry_run and not handler.simulated):
                 continue
@@ -140,7 +145,8 @@ class Events(JobStates):
             except Exception as e:
                 self.callbacks.fault(handler.plugin, "deallocate_event", e, task.key)
 
-    def _held(self, task: Task, sign: int) -> None:
+    def held(self, task: Task, sign: int) -> None:
+        """Capacity is held for a pending task (+1), or no longer (-1)."""
         for handler in self._concerned(task):
             if handler.held is None:
                 continue

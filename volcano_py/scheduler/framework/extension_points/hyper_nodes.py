@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.events import Events
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.framework.label_domains import domains_for, scores_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
 
 ALLOCATE, EVICT = "allocate", "evict"
 """The purpose of a gradient."""
@@ -18,8 +21,13 @@ Gradient = list[list[str]]
 """Names of HyperNodes in groups; the first group with a solution is used."""
 
 
-class NetworkDomains(Events):
+class NetworkDomains:
     """In which domains of the network a job is tried, and which HyperNode is best."""
+
+    def __init__(self, registration: Registration, session: Session) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
+        self._session = session
 
     def add_job_gradient(self, fn: Callable[[SessionJob, str, str], Gradient]) -> None:
         """Return the HyperNodes below a given one in which a job is tried, with the purpose `ALLOCATE` or `EVICT`.
@@ -29,13 +37,13 @@ class NetworkDomains(Events):
         Flag: enabledHyperNodeGradient.
         On error: the job is tried nowhere.
         """
-        self._add("job_gradient", fn)
+        self._registration.add("job_gradient", fn)
 
     def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
         """The domains below a HyperNode in which to try a job; for a native gang with a topology key, the domains of
         that label."""
         if job.constraint is not None and job.constraint.label:
-            return [domains_for(self._as_session(), job, evicts=purpose == EVICT)]
+            return [domains_for(self._session, job, evicts=purpose == EVICT)]
         return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
 
     def add_sub_job_gradient(self, fn: Callable[[SessionJob, SubJob, str, str], Gradient]) -> None:
@@ -46,7 +54,7 @@ class NetworkDomains(Events):
         Flag: enabledHyperNodeGradient.
         On error: the sub-job is tried nowhere.
         """
-        self._add("sub_job_gradient", fn)
+        self._registration.add("sub_job_gradient", fn)
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
         """The domains below a HyperNode in which to try a sub-job."""
@@ -67,12 +75,12 @@ class NetworkDomains(Events):
         Flag: enabledHyperNodeOrder.
         On error: the plugin adds nothing.
         """
-        self._add("hyper_node_order", fn)
+        self._registration.add("hyper_node_order", fn)
 
     def hyper_node_scores(self, sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
         """The score of each HyperNode."""
         if sub.constraint is not None and sub.constraint.label:
-            return scores_of(self._as_session(), sub, hyper_nodes)
+            return scores_of(self._session, sub, hyper_nodes)
         total = dict.fromkeys(hyper_nodes, 0.0)
         for _, answer in self.callbacks.answers("hyper_node_order", sub, hyper_nodes):
             if not isinstance(answer, Fault):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault, Vote
-from volcano_py.scheduler.framework.extension_points.binding import Binding
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
@@ -21,11 +21,12 @@ class Invalid(NamedTuple):
     message: str
 
 
-class JobStates(Binding):
+class JobStates:
     """What plugins decide about a job as a whole."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
         self._missing: dict[str, Missing] = {}
 
     def add_job_valid(self, fn: Callable[[SessionJob], Invalid | None]) -> None:
@@ -36,7 +37,7 @@ class JobStates(Binding):
         Flag: none.
         On error: the job is invalid with reason PluginError.
         """
-        self._add("job_valid", fn)
+        self._registration.add("job_valid", fn)
 
     def job_valid(self, job: SessionJob) -> Invalid | None:
         """Why the job cannot be scheduled; None: it can."""
@@ -57,9 +58,9 @@ class JobStates(Binding):
         Flag: enableJobReady.
         On error: not ready.
         """
-        self._add("job_ready", fn)
+        self._registration.add("job_ready", fn)
         if missing is not None:
-            self._missing[self.registering] = missing
+            self._missing[self._registration.plugin] = missing
 
     def job_ready(self, job: SessionJob) -> bool:
         """Whether the job's placed tasks may be bound."""
@@ -81,7 +82,7 @@ class JobStates(Binding):
         Flag: enableJobPipelined.
         On error: not pipelined.
         """
-        self._add("job_pipelined", fn)
+        self._registration.add("job_pipelined", fn)
 
     def job_pipelined(self, job: SessionJob) -> bool:
         """Whether the job keeps the capacity that it waits for."""
@@ -95,7 +96,7 @@ class JobStates(Binding):
         Flag: enabledSubJobReady.
         On error: not ready.
         """
-        self._add("sub_job_ready", fn)
+        self._registration.add("sub_job_ready", fn)
 
     def sub_job_ready(self, job: SessionJob, sub: SubJob) -> bool:
         """Whether the sub-job's placed tasks may be bound; without policies the job decides."""
@@ -109,7 +110,7 @@ class JobStates(Binding):
         Flag: enabledSubJobPipelined.
         On error: not pipelined.
         """
-        self._add("sub_job_pipelined", fn)
+        self._registration.add("sub_job_pipelined", fn)
 
     def sub_job_pipelined(self, job: SessionJob, sub: SubJob) -> bool:
         """Whether the sub-job keeps the capacity that it waits for; without policies the job decides."""
@@ -123,7 +124,7 @@ class JobStates(Binding):
         Flag: enableJobStarving.
         On error: the job does not starve.
         """
-        self._add("job_starving", fn)
+        self._registration.add("job_starving", fn)
 
     def job_starving(self, job: SessionJob) -> bool:
         """Whether pods may be evicted for the job."""
@@ -137,7 +138,7 @@ class JobStates(Binding):
         Flag: enableJobEnqueued.
         On error: the job stays Pending.
         """
-        self._add("job_enqueueable", fn)
+        self._registration.add("job_enqueueable", fn)
 
     def job_enqueueable(self, job: SessionJob) -> bool:
         """Whether the job's PodGroup may become Inqueue."""
@@ -151,7 +152,7 @@ class JobStates(Binding):
         Flag: enableJobEnqueued.
         On error: the other plugins are called nevertheless.
         """
-        self._add("job_enqueued", fn)
+        self._registration.add("job_enqueued", fn)
 
     def job_enqueued(self, job: SessionJob) -> None:
         """Notify the plugins that the job's PodGroup has become Inqueue."""

@@ -7,25 +7,31 @@ once for each class of equal pods and each node that changed, not for each pod. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.hyper_nodes import NetworkDomains
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Score
 from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
 from volcano_py.scheduler.model.task import Task
 
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.session import Session
 
-class NodeRules(NetworkDomains):
+
+class NodeRules:
     """Which nodes accept a task, and which is best."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._filters: dict[str, list[Filter]] = {}
-        self._scores: dict[str, list[Score]] = {}
+    def __init__(self, registration: Registration, session: Session) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
+        self._session = session
+        self._filters: dict[str, list[Filter]] = defaultdict(list)
+        self._scores: dict[str, list[Score]] = defaultdict(list)
         self._needs_pre_predicate: set[str] = set()
         self._pre_predicated: set[str] = set()
         self._pre_predicate_concerns: dict[str, Callable[[Task], bool]] = {}
@@ -33,12 +39,10 @@ class NodeRules(NetworkDomains):
         self._unconcerned: dict[int, bool] = {}
         """By class: whether no plugin can reject its tasks."""
 
-    @contextmanager
-    def registration(self, plugin: str) -> Iterator[None]:
-        """As for all callbacks; a plugin that registers again replaces its rules."""
-        self._filters[plugin], self._scores[plugin] = [], []
-        with super().registration(plugin):
-            yield
+    def remove(self, plugin: str) -> None:
+        """Remove the rules of a plugin, which is about to register again."""
+        self._filters.pop(plugin, None)
+        self._scores.pop(plugin, None)
 
     def add_pre_predicate(
         self, fn: Callable[[Task], str | None], *, concerns: Callable[[Task], bool] | None = None
@@ -53,10 +57,10 @@ class NodeRules(NetworkDomains):
         Flag: enablePredicate.
         On error: the task is rejected.
         """
-        self._add("pre_predicate", fn)
-        self._pre_predicate_concerns.pop(self.registering, None)
+        self._registration.add("pre_predicate", fn)
+        self._pre_predicate_concerns.pop(self._registration.plugin, None)
         if concerns is not None:
-            self._pre_predicate_concerns[self.registering] = concerns
+            self._pre_predicate_concerns[self._registration.plugin] = concerns
         self._unconcerned.clear()
 
     def pre_predicate(self, task: Task) -> str | None:
@@ -117,7 +121,7 @@ class NodeRules(NetworkDomains):
         Flag: enablePredicate.
         On error: the node is rejected with the reason "plugin … failed".
         """
-        self.add_filters(plain_filter(self.registering, self._as_session(), fn, scope, follows_dry_runs))
+        self.add_filters(plain_filter(self._registration.plugin, self._session, fn, scope, follows_dry_runs))
 
     def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
         """The array form of `add_predicate`: rules that are called in this order. A rule may have the field
@@ -125,11 +129,11 @@ class NodeRules(NetworkDomains):
 
         `after_pre_predicate`: they reject every task for which this plugin's pre_predicate was not called.
         """
-        plugin = self.registering
+        plugin = self._registration.plugin
         self._filters[plugin] += filters
         if after_pre_predicate:
             self._needs_pre_predicate.add(plugin)
-        self._add("predicate", _nothing)
+        self._registration.add("predicate", _nothing)
 
     def add_node_order(self, fn: Callable[[Task, NodeView], float], *, scope: Scope = DOMAIN) -> None:
         """Score one node for a task: higher is better.
@@ -141,13 +145,13 @@ class NodeRules(NetworkDomains):
         Flag: enableNodeOrder.
         On error: the plugin adds nothing for this node.
         """
-        self.add_scores(plain_score(self.registering, self._as_session(), fn, scope))
+        self.add_scores(plain_score(self._registration.plugin, self._session, fn, scope))
 
     def add_scores(self, *scores: Score) -> None:
         """The array form of `add_node_order`. A score's `batch` selects in which of Volcano's two sums it counts."""
-        plugin = self.registering
+        plugin = self._registration.plugin
         self._scores[plugin] += scores
-        self._add("node_order", _nothing)
+        self._registration.add("node_order", _nothing)
 
     def rules_of(self, plugin: str) -> list[Filter | Score]:
         """The filters and scores that a plugin has added, in its order."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import Comparable
-from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
+from volcano_py.scheduler.framework.extension_points.table import Comparable, Registration
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model.queue import Queue
@@ -37,11 +36,12 @@ class TaskRank(NamedTuple):
         return self.rest < other.rest
 
 
-class Orders(VictimSelection):
+class Orders:
     """Which job, task or queue comes first."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
         self.task_order_moves = False
         """Whether placing a task can change the order of the job's other tasks."""
         self._own_orders: set[str] = set()
@@ -59,11 +59,11 @@ class Orders(VictimSelection):
         Flag: enableJobOrder.
         On error: the plugin's key is 0 for this job.
         """
-        self._add("job_order", fn)
-        (self._own_orders.add if own else self._own_orders.discard)(self.registering)
+        self._registration.add("job_order", fn)
+        (self._own_orders.add if own else self._own_orders.discard)(self._registration.plugin)
 
-    def _keep_ranks(self) -> None:
-        """Called when the enabled callbacks are known."""
+    def keep_ranks(self) -> None:
+        """Keep the ranks of jobs if all orders permit it; called when the enabled callbacks are known."""
         self._keeps_ranks = all(c.plugin in self._own_orders for c in self.callbacks.enabled("job_order"))
 
     def job_key(self, job: SessionJob) -> tuple[Any, ...]:
@@ -96,7 +96,7 @@ class Orders(VictimSelection):
         Flag: enabledSubJobOrder.
         On error: the plugin's key is 0 for this sub-job.
         """
-        self._add("sub_job_order", fn)
+        self._registration.add("sub_job_order", fn)
 
     def sub_job_key(self, sub: SubJob) -> tuple[Any, ...]:
         """The sort key of a sub-job."""
@@ -113,7 +113,7 @@ class Orders(VictimSelection):
         Flag: enableTaskOrder.
         On error: the plugin's key is 0 for this task.
         """
-        self._add("task_order", fn)
+        self._registration.add("task_order", fn)
         self.task_order_moves |= moves
 
     def task_key(self, task: Task) -> tuple[Any, ...]:
@@ -136,7 +136,7 @@ class Orders(VictimSelection):
         Flag: enableQueueOrder.
         On error: the plugin is skipped.
         """
-        self._add("queue_order", fn)
+        self._registration.add("queue_order", fn)
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
         """Whether the left queue comes first."""
@@ -159,7 +159,7 @@ class Orders(VictimSelection):
         Flag: none.
         On error: the plugin is skipped.
         """
-        self._add("victim_queue_order", fn)
+        self._registration.add("victim_queue_order", fn)
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue | None) -> bool:
         """Whether victims of the left queue are evicted first."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
@@ -30,11 +30,12 @@ HowMany = Callable[[Queue, Task, int], int]
 """(queue, task, limit) → number of tasks."""
 
 
-class QueueLimits(NodeRules):
+class QueueLimits:
     """The decisions of plugins that share the cluster among queues."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
         self._how_many: dict[str, HowMany] = {}
 
     def add_overused(self, fn: Callable[[Queue], bool]) -> None:
@@ -45,7 +46,7 @@ class QueueLimits(NodeRules):
         Flag: enabledOverused.
         On error: the queue is overused.
         """
-        self._add("overused", fn)
+        self._registration.add("overused", fn)
 
     def overused(self, queue: Queue) -> bool:
         """Whether nothing more is allocated to the queue in this cycle."""
@@ -62,9 +63,9 @@ class QueueLimits(NodeRules):
         Flag: enabledAllocatable.
         On error: it may not.
         """
-        self._add("allocatable", fn)
+        self._registration.add("allocatable", fn)
         if how_many is not None:
-            self._how_many[self.registering] = how_many
+            self._how_many[self._registration.plugin] = how_many
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task."""
@@ -87,7 +88,7 @@ class QueueLimits(NodeRules):
         Flag: enabledAllocatable.
         On error: it may not.
         """
-        self._add("simulate_allocatable", fn)
+        self._registration.add("simulate_allocatable", fn)
 
     def simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task, within a dry run."""
@@ -101,7 +102,7 @@ class QueueLimits(NodeRules):
         Flag: enablePreemptive.
         On error: it may not.
         """
-        self._add("preemptive", fn)
+        self._registration.add("preemptive", fn)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether the queue may reclaim capacity from other queues for these tasks."""
@@ -115,7 +116,7 @@ class QueueLimits(NodeRules):
         Flag: none.
         On error: no.
         """
-        self._add("entitled", fn)
+        self._registration.add("entitled", fn)
 
     def entitled(self, queue: str, requested: Resource) -> bool:
         """Whether the queue is entitled to this amount in addition to what it holds."""
@@ -133,7 +134,7 @@ class QueueLimits(NodeRules):
         Flag: enableReclaimable.
         On error: it must not.
         """
-        self._add("lends", fn)
+        self._registration.add("lends", fn)
 
     def lends(self, loan: Loan) -> float | None:
         """The price of a unit; None: it must not be evicted."""

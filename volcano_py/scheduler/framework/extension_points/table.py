@@ -1,17 +1,14 @@
-"""The table of all extension points, with Volcano's name and the flag that enables each, and the base of their methods.
-Volcano: the fields of Session, and the flags of PluginOption."""
+"""The table of all extension points, with Volcano's name and the flag that enables each, and the registration of
+callbacks. Volcano: the fields of Session, and the flags of PluginOption."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
 
 class Group(Enum):
@@ -84,32 +81,29 @@ class Comparable(Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-class ExtensionPoints:
-    """Common to the groups of extension points: the callbacks, and which plugin is registering them."""
+class Registration:
+    """Adds callbacks: which plugin is adding them, and those of all plugins. One for all groups of extension points."""
 
     def __init__(self) -> None:
         self.callbacks = Callbacks({name: point.flag for name, point in POINTS.items()})
-        self._registering = ""
+        self._plugin = ""
 
     @contextmanager
-    def registration(self, plugin: str) -> Iterator[None]:
+    def of(self, plugin: str) -> Iterator[None]:
         """Callbacks that are added within this context belong to this plugin."""
-        self._registering = plugin
+        self._plugin = plugin
         try:
             yield
         finally:
-            self._registering = ""
+            self._plugin = ""
 
     @property
-    def registering(self) -> str:
+    def plugin(self) -> str:
         """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
-        if not self._registering:
+        if not self._plugin:
             raise RuntimeError("callbacks can be added only in on_session_open")
-        return self._registering
+        return self._plugin
 
-    def _as_session(self) -> Session:
-        """The session that rules of plugins receive; implemented by the session."""
-        raise NotImplementedError
-
-    def _add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:
-        self.callbacks.add(point, self.registering, fn, basis)
+    def add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:
+        """Add a callback of this plugin."""
+        self.callbacks.add(point, self.plugin, fn, basis)

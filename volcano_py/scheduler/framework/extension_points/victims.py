@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from volcano_py.scheduler.framework.callbacks import Fn, Tier, name_of
 from volcano_py.scheduler.framework.deviations import Deviations
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
+from volcano_py.scheduler.framework.extension_points.table import Registration
 from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.session_jobs import SessionJobs
 from volcano_py.scheduler.model.task import Task
 
 
@@ -44,10 +46,21 @@ Victims = list[Task]
 VictimsFn = Callable[[Task, Victims], Victims | None]
 
 
-class VictimSelection(QueueLimits):
-    """Which pods may be evicted."""
+class VictimSelection:
+    """Which pods may be evicted.
 
-    deviations: Deviations
+    limits: the plugins that share the cluster among queues are called once more for some of the victims
+    jobs: the order of the jobs decides where no plugin has a reason
+    """
+
+    def __init__(
+        self, registration: Registration, deviations: Deviations, limits: QueueLimits, jobs: SessionJobs
+    ) -> None:
+        self._registration = registration
+        self.callbacks = registration.callbacks
+        self._deviations = deviations
+        self._limits = limits
+        self._jobs = jobs
 
     def add_preemptable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
         """Return the candidates that a task may preempt, in their order; None: the plugin abstains.
@@ -60,7 +73,7 @@ class VictimSelection(QueueLimits):
         Flag: enablePreemptable.
         On error: no victims.
         """
-        self._add("preemptable", fn, basis)
+        self._registration.add("preemptable", fn, basis)
 
     def preemptable(self, preemptor: Task, candidates: Victims) -> Victims:
         """The candidates that the task may preempt."""
@@ -81,7 +94,7 @@ class VictimSelection(QueueLimits):
         Flag: enablePreemptable.
         On error: no victims.
         """
-        self._add("outranked", fn)
+        self._registration.add("outranked", fn)
 
     def add_reclaimable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
         """Return the candidates that a task may reclaim from other queues, in their order; None: the plugin abstains.
@@ -93,7 +106,7 @@ class VictimSelection(QueueLimits):
         Flag: enableReclaimable.
         On error: no victims.
         """
-        self._add("reclaimable", fn, basis)
+        self._registration.add("reclaimable", fn, basis)
 
     def reclaimable(self, reclaimer: Task, candidates: Victims) -> Victims:
         """The candidates that the task may reclaim."""
@@ -111,7 +124,7 @@ class VictimSelection(QueueLimits):
         Flag: none.
         On error: no victims.
         """
-        self._add("unified_evictable", fn, basis)
+        self._registration.add("unified_evictable", fn, basis)
 
     def unified_evictable(self, context: EvictionContext, candidates: Victims) -> Victims:
         """The candidates that may be evicted for a gang."""
@@ -126,7 +139,7 @@ class VictimSelection(QueueLimits):
         Flag: enabledVictim.
         On error: the plugin names none.
         """
-        self._add("victim_tasks", fn)
+        self._registration.add("victim_tasks", fn)
 
     def victim_tasks(self, tasks: Victims) -> Victims:
         """The tasks that should be evicted, regardless of pending tasks."""
@@ -144,7 +157,7 @@ class VictimSelection(QueueLimits):
 
     def unprotected(self, victims: Victims) -> Victims:
         """The victims that no plugin protects at any extension point (deviation protections-hold)."""
-        if not self.deviations.protections_hold:
+        if not self._deviations.protections_hold:
             return victims
         for plugin, fn, basis in self.callbacks.enabled("preemptable"):
             if victims and basis is Basis.PROTECTION:
@@ -158,7 +171,7 @@ class VictimSelection(QueueLimits):
     def also_reclaimable(self, reclaimer: Task, candidates: Victims) -> set[int]:
         """The slots of the candidates that all plugins name at `reclaimable` which neither share the cluster among
         queues nor keep gangs: the rules of these two are part of what is evicted for an entitled gang."""
-        sharing = self.sharing
+        sharing = self._limits.sharing
         allowed = {t.slot for t in candidates}
         for plugin, fn, basis in self.callbacks.enabled("reclaimable"):
             if plugin in sharing or basis in (Basis.GANG_MINIMUM, Basis.PROTECTION) or not allowed:
@@ -181,9 +194,9 @@ class VictimSelection(QueueLimits):
 
     def _victims(self, point: str, evictor: Any, candidates: Victims) -> Victims:
         found, decided, agreed = self._first_tier(point, evictor, candidates)
-        if found and self.deviations.rank_holds:
+        if found and self._deviations.rank_holds:
             found = self._with_reason(point, decided, evictor, found, candidates)
-        if self.deviations.protections_hold:
+        if self._deviations.protections_hold:
             for number, tier in enumerate(self.callbacks.tiers(point)):
                 for plugin, fn, basis in tier:
                     # A gang's minimum holds in the tiers that were called, a protection in all.
@@ -249,13 +262,18 @@ class VictimSelection(QueueLimits):
         if any(c.basis in reasons for c in self.callbacks.tiers(point)[decided]):
             return found
         if not between_queues:
-            return self._of_later_jobs(evictor, found)
-        sharing = self.sharing
+            return self.of_later_jobs(evictor, found)
+        sharing = self._limits.sharing
         limits = [c for c in self.callbacks.enabled(point) if c.plugin in sharing]
         for plugin, fn, _ in limits:
             found = self._also_named_by(point, plugin, fn, evictor, candidates, found)
-        return found if limits else self._of_later_jobs(evictor, found)
+        return found if limits else self.of_later_jobs(evictor, found)
 
-    def _of_later_jobs(self, evictor: Task | EvictionContext, victims: Victims) -> Victims:
-        """The victims of jobs that come after the evictor's; implemented by the session, which has the jobs."""
-        raise NotImplementedError
+    def of_later_jobs(self, evictor: Task | EvictionContext, victims: Victims) -> Victims:
+        """The victims of jobs with a lower priority or, at equal priority, of younger jobs, and of its own job."""
+        mine = self._jobs.get(evictor.job) if isinstance(evictor, Task) else evictor.job
+        if mine is None:
+            return []
+        place = (-mine.priority, mine.created, mine.uid)
+        theirs = [(v, self._jobs.get(v.job)) for v in victims]
+        return [v for v, j in theirs if j is not None and (j is mine or place < (-j.priority, j.created, j.uid))]

@@ -75,7 +75,7 @@ class Capacity(Plugin):
         session.add_lends(self._lends)
         self.named: dict[str, frozenset[str]] = {}
         session.add_unified_evictable(self._evictable)
-        self.reserved = reserved(session) if session.removes_queue_gates else {}
+        self.reserved = reserved(session) if session.moves.removes_queue_gates else {}
         session.add_event_handler(
             lambda task, _: self._moved(task, +1),
             lambda task, _: self._moved(task, -1),
@@ -121,7 +121,7 @@ class Capacity(Plugin):
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         node = self._usable(queue)
         fits = self._fits(node, task)
-        if fits and node is not None and self.session.removes_queue_gates and task.needs_queue_admission:
+        if fits and node is not None and self.session.moves.removes_queue_gates and task.needs_queue_admission:
             self.reserved.setdefault(node.name, {})[task.key] = task.request
         job = None if fits or node is None else self.session.jobs.get(task.job)
         if job is not None and node is not None and job.cause is None:

@@ -168,7 +168,7 @@ class Deviceshare(Plugin):
 
     def _simulates(self) -> bool:
         """Whether only the cards of a dry run change. With exact devices a move and its undo leave nothing."""
-        return self._session.in_dry_run and not self._session.deviations.exact_devices
+        return self._session.events.in_dry_run and not self._session.deviations.exact_devices
 
     def _deallocate(self, task: Task, node: int) -> None:
         if self._simulates():

@@ -1,0 +1,60 @@
+"""The form of the decision core: parts instead of ancestors, and small faces."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import volcano_py.scheduler.actions
+import volcano_py.scheduler.framework
+import volcano_py.scheduler.model
+import volcano_py.scheduler.plugins
+from volcano_py.scheduler.framework.extension_points.face import PluginFace
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.resource import Resource
+
+MOST_BASES = 3
+MOST_METHODS = 25
+MORE_METHODS = {
+    PluginFace: "one line for each extension point, without code of its own",
+    Resource: "the arithmetic of Volcano's Resource, function by function",
+}
+PACKAGES = (
+    volcano_py.scheduler.actions,
+    volcano_py.scheduler.framework,
+    volcano_py.scheduler.model,
+    volcano_py.scheduler.plugins,
+)
+
+
+def classes() -> list[type]:
+    modules = [
+        importlib.import_module(found.name)
+        for package in PACKAGES
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    return [c for m in modules for _, c in inspect.getmembers(m, inspect.isclass) if c.__module__ == m.__name__]
+
+
+def test_no_class_has_many_bases_or_methods() -> None:
+    for kind in classes():
+        ours = [base for base in kind.__mro__[1:] if base.__module__.startswith("volcano_py")]
+        assert len(ours) <= MOST_BASES, f"{kind.__name__} has {len(ours)} bases"
+        methods = [name for name, of in vars(kind).items() if inspect.isfunction(of) and not name.startswith("_")]
+        assert kind in MORE_METHODS or len(methods) <= MOST_METHODS, f"{kind.__name__} has {len(methods)} public methods"
+
+
+def test_a_session_has_one_base_which_only_registers() -> None:
+    assert Session.__mro__[1:-1] == (PluginFace,)
+    assert [name for name in vars(PluginFace) if not name.startswith(("_", "add_"))] == []
+
+
+def test_a_method_that_belongs_to_a_part_is_named_with_its_part() -> None:
+    session = Session.__new__(Session)
+    with pytest.raises(AttributeError, match=r"a session has no attribute job_ready; call session.states.job_ready"):
+        session.job_ready  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"a session has no attribute nothing$"):
+        session.nothing  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,39 @@
+"""begin_cycle: everything that the start of a cycle writes to the model. A session, once open, only reads it.
+
+Volcano: OpenSession and the snapshot of the cache, which copy the model instead.
+"""
+
+from __future__ import annotations
+
+from volcano_py.scheduler.framework.arguments import get_bool
+from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.session_jobs import SettledJobs
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.spec_class import PodKeys
+
+_NO_KEYS = PodKeys()
+
+
+def begin_cycle(model: Cluster, configuration: Configuration, now: float, keys: PodKeys = _NO_KEYS) -> None:
+    """Prepare the model for a session.
+
+    now   seconds since the epoch: nominations age
+    keys  the labels and annotations of pods that the configured plugins read
+    """
+    model.dirty = model.jobs_moved = model.others_moved = False
+    model.read_keys(keys)
+    model.cycle += 1
+    model.use_rules(configuration)
+    deviations, claims = configuration.deviations, model.claims
+    claims.count_all_drivers(not deviations.known_drivers)
+    claims.serve_extended_resources(deviations.extended_resource_claims and _allocates_devices(configuration))
+    claims.settle()
+    model.nominations.grow_older(now)
+    model.keep(SettledJobs).refresh(model, configuration)
+
+
+def _allocates_devices(configuration: Configuration) -> bool:
+    """Whether the plugin predicates serves claims for devices."""
+    options = (option for tier in configuration.tiers for option in tier if option.name == "predicates")
+    key = "predicate.DynamicResourceAllocationEnable"
+    return any(get_bool(option.arguments.get(key)) is not False for option in options)
