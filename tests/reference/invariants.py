@@ -22,6 +22,7 @@ from tests.reference.kube.selectors import matches
 from tests.reference.resource import EPS, Resource, parse
 from tests.reference.task import ALLOCATED_STATUS, Task
 from volcano_py.scheduler.framework import deviations
+from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
@@ -293,6 +294,7 @@ def opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[o
 
     def nothing(_: Any) -> None: ...
 
+    begin_cycle(simulation.cluster, conf, simulation.now)
     session = Session(simulation.cluster, conf, simulation.now, simulation.seed, nothing)
     plugins = open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
     return session, plugins

@@ -44,7 +44,9 @@ def test_no_class_has_many_bases_or_methods() -> None:
         ours = [base for base in kind.__mro__[1:] if base.__module__.startswith("volcano_py")]
         assert len(ours) <= MOST_BASES, f"{kind.__name__} has {len(ours)} bases"
         methods = [name for name, of in vars(kind).items() if inspect.isfunction(of) and not name.startswith("_")]
-        assert kind in MORE_METHODS or len(methods) <= MOST_METHODS, f"{kind.__name__} has {len(methods)} public methods"
+        assert kind in MORE_METHODS or len(methods) <= MOST_METHODS, (
+            f"{kind.__name__} has {len(methods)} public methods"
+        )
 
 
 def test_a_session_has_one_base_which_only_registers() -> None:
