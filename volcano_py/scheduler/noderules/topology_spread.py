@@ -18,10 +18,10 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Sco
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.tolerations import tolerated
 from volcano_py.scheduler.noderules.node_affinity import matching_nodes
 from volcano_py.scheduler.noderules.node_labels import Domains, domains
 from volcano_py.scheduler.noderules.pod_index import OWNERS, PodIndex, pod_index
+from volcano_py.scheduler.rules.taints import node_taints
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -223,14 +223,7 @@ def _included(session: Session, task: Task, c: _Constraint) -> NDArray[np.bool_]
     if c.taints_count:
         key = ("spread-taints", task.spec_class.id)
         if key not in cache:
-            own = task.spec_class.tolerations
-            cache[key] = np.array(
-                [
-                    all(tolerated(t, own) for t in n.spec.taints or () if t.effect != "PreferNoSchedule")
-                    for n in session.table.objects
-                ],
-                dtype=bool,
-            )
+            cache[key] = ~node_taints(session.cluster).repel(task.spec_class.tolerations)
         ok &= cache[key]
     return ok
 

@@ -8,20 +8,21 @@ log, and `generation` increases when a Node object changes in more than its amou
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.affinity import NodeSelector
-from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
+from volcano_py.scheduler.rules.taints import NodeTaints, node_taints
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+__all__ = ["AnyColumns", "Bools", "Columns", "Domains", "Indices", "Ints", "NodesAt", "SomeColumns"]
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 _MOST = 2**56
 """Larger amounts count as this one, so that products with a percentage fit into 64 bits."""
@@ -61,7 +62,6 @@ class Columns:
         self._model = model
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
-        self._groups: tuple[list[NodeInfo], Indices] | None = None
         self._domains: dict[str, Domains] = {}
         self._counts: dict[Hashable, tuple[Ints, int]] = {}
         for i, info in enumerate(infos):
@@ -79,7 +79,6 @@ class Columns:
     def renew(self) -> None:
         """Record that Node objects have changed in more than their amounts."""
         self.generation = self._model.nodes.generation
-        self._groups = None
         self._domains.clear()
 
     def touch(self, node: str) -> None:
@@ -99,28 +98,19 @@ class Columns:
         mask: Bools = node_mask(self._model, selector)[self._of_model]
         return mask
 
-    def of_model(self, codes: Codes) -> Codes:
+    def of_model(self, values: Array) -> Array:
         """Values by column of the model's nodes, in the order of these columns."""
-        return codes[self._of_model]
+        found: Array = values[self._of_model]  # type: ignore[assignment]
+        return found
 
     def model_column(self, i: int) -> int:
         """The model's column of a node."""
         return int(self._of_model[i])
 
-    def tainted_alike(self) -> tuple[list[NodeInfo], Indices]:
-        """One node of each group with equal taints and cordon, and the group of each node."""
-        if self._groups is None:
-            numbers: dict[object, int] = {}
-            first: list[NodeInfo] = []
-            codes = np.zeros(len(self), dtype=np.intp)
-            for i, info in enumerate(self.infos):
-                spec = info.node.spec
-                taints = tuple((t.key, t.value, t.effect) for t in spec.taints or ())
-                codes[i] = numbers.setdefault((spec.unschedulable, taints), len(numbers))
-                if len(first) < len(numbers):
-                    first.append(info)
-            self._groups = first, codes
-        return self._groups
+    @property
+    def taints(self) -> NodeTaints:
+        """The taints of the model's nodes."""
+        return node_taints(self._model)
 
     def domains(self, key: str) -> Domains:
         """The values of a label."""

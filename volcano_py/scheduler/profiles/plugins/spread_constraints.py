@@ -15,8 +15,8 @@ from volcano_py.api.selector import is_empty, matches
 from volcano_py.scheduler.profiles.cluster import ZONE, Cluster
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins.node_affinity import node_matches
-from volcano_py.scheduler.profiles.plugins.taints import repels
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.rules.taints import repels
 
 HOSTNAME = "kubernetes.io/hostname"
 _SYSTEM = (

@@ -23,7 +23,6 @@ from volcano_py.scheduler.profiles.plugins.spread_constraints import (
     has_keys,
     matching_pods,
 )
-from volcano_py.scheduler.profiles.plugins.taints import repels
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 
@@ -142,6 +141,5 @@ def counted(constraint: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
             if selector is not None:
                 ok &= nodes.matching(selector)
     if constraint.taints_count:
-        first, groups = nodes.tainted_alike()
-        ok &= np.array([not repels(node.node, pod.tolerations) for node in first], dtype=np.bool_)[groups]
+        ok &= ~nodes.of_model(nodes.taints.repel(pod.tolerations))
     return ok
