@@ -36,7 +36,7 @@ def test_many_clusters() -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (ports, "_port", lambda port: (port.protocol, 0)),
+        (ports.UsedPorts, "in_conflict", lambda *_: set()),
         (taints.TaintToleration, "applies", lambda *_: False),
         (image_locality, "scores", lambda sums, _: sums % 101),
     ],
