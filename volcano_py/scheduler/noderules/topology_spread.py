@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Sco
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.noderules.node_affinity import matching_nodes
+from volcano_py.scheduler.noderules.node_affinity import nodes_of_class
 from volcano_py.scheduler.noderules.node_labels import Domains, domains
 from volcano_py.scheduler.noderules.pod_index import OWNERS, PodIndex, pod_index
 from volcano_py.scheduler.rules.taints import node_taints
@@ -216,10 +216,7 @@ def _included(session: Session, task: Task, c: _Constraint) -> NDArray[np.bool_]
     ok = np.ones(len(session.table), dtype=bool)
     cache = session.cluster.rule_cache()
     if c.affinity_counts:
-        key = ("spread-affinity", task.spec_class.id)
-        if key not in cache:
-            cache[key] = matching_nodes(session, task.spec_class)
-        ok &= cache[key]
+        ok &= nodes_of_class(session, task.spec_class)
     if c.taints_count:
         key = ("spread-taints", task.spec_class.id)
         if key not in cache:

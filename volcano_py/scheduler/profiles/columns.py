@@ -13,9 +13,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.affinity import NodeSelector
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 from volcano_py.scheduler.rules.taints import NodeTaints, node_taints
@@ -59,7 +57,8 @@ class Columns:
         self._allocatable: dict[str, Ints] = {}
         self._requested: dict[str, Ints] = {}
         self.generation = model.nodes.generation
-        self._model = model
+        self.model = model
+        """For rules about its nodes; `of_model` sorts their results."""
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
         self._domains: dict[str, Domains] = {}
@@ -78,7 +77,7 @@ class Columns:
 
     def renew(self) -> None:
         """Record that Node objects have changed in more than their amounts."""
-        self.generation = self._model.nodes.generation
+        self.generation = self.model.nodes.generation
         self._domains.clear()
 
     def touch(self, node: str) -> None:
@@ -93,11 +92,6 @@ class Columns:
     def requested(self, resource: str) -> Ints:
         return _row(self._requested, resource, len(self))
 
-    def matching(self, selector: NodeSelector) -> Bools:
-        """The nodes that match one of the selector's terms."""
-        mask: Bools = node_mask(self._model, selector)[self._of_model]
-        return mask
-
     def of_model(self, values: Array) -> Array:
         """Values by column of the model's nodes, in the order of these columns."""
         found: Array = values[self._of_model]  # type: ignore[assignment]
@@ -110,7 +104,7 @@ class Columns:
     @property
     def taints(self) -> NodeTaints:
         """The taints of the model's nodes."""
-        return node_taints(self._model)
+        return node_taints(self.model)
 
     def domains(self, key: str) -> Domains:
         """The values of a label."""

@@ -13,7 +13,7 @@ from volcano_py.scheduler.profiles.columns import Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.plugins.node_affinity import as_selector
+from volcano_py.scheduler.profiles.plugins.node_affinity import nodes_of
 from volcano_py.scheduler.profiles.plugins.spread_constraints import (
     HOSTNAME,
     Arguments,
@@ -136,10 +136,7 @@ def counted(constraint: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
     """The nodes on which the constraint's policies count pods: `counts_there` for all of them."""
     ok: Bools = np.ones(len(nodes), dtype=np.bool_)
     if constraint.affinity_counts:
-        required = pod.node_affinity.required_during_scheduling_ignored_during_execution
-        for selector in (as_selector(pod.pod.spec.node_selector), required):
-            if selector is not None:
-                ok &= nodes.matching(selector)
+        ok &= nodes_of(pod, nodes)
     if constraint.taints_count:
         ok &= ~nodes.of_model(nodes.taints.repel(pod.tolerations))
     return ok
