@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
+from volcano_py.api.affinity import NodeSelector
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Bools, Codes, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
@@ -21,12 +22,12 @@ CONFLICT = "pod affinity terms conflict"
 
 def conflict(task: Task) -> str | None:
     """The conflict between terms that name different nodes, so that no node can match; None if there is none."""
-    return CONFLICT if named_nodes(required_of(_affinity(task.spec_class))) == set() else None
+    return CONFLICT if named_nodes(required_of_class(task.spec_class)) == set() else None
 
 
-def nodes_of_class(session: Session, cls: SpecClass) -> Bools:
-    """The nodes that satisfy selector and required affinity of a class."""
-    return matching_nodes(session.cluster, cls.node_selector, required_of(_affinity(cls)))
+def required_of_class(cls: SpecClass) -> NodeSelector | None:
+    """The required node affinity of a class, if there is any."""
+    return required_of(_affinity(cls))
 
 
 def _affinity(cls: SpecClass) -> NodeAffinityRules | None:
@@ -41,13 +42,14 @@ class NodeAffinity:
     reasons = [Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._cluster = session.cluster
 
     def applies(self, task: Task) -> bool:
-        return bool(task.spec_class.node_selector) or required_of(_affinity(task.spec_class)) is not None
+        return bool(task.spec_class.node_selector) or required_of_class(task.spec_class) is not None
 
     def filter(self, task: Task) -> Codes:
-        return (~nodes_of_class(self._session, task.spec_class)).view(np.int8)
+        of = task.spec_class
+        return (~matching_nodes(self._cluster, of.node_selector, required_of_class(of))).view(np.int8)
 
 
 class PreferredNodeAffinity:

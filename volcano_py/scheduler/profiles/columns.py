@@ -8,7 +8,7 @@ log, and `generation` increases when a Node object changes in more than its amou
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
+from volcano_py.scheduler.rules.domains import Domains, domains
 from volcano_py.scheduler.rules.taints import NodeTaints, node_taints
 
 __all__ = ["AnyColumns", "Bools", "Columns", "Domains", "Indices", "Ints", "NodesAt", "SomeColumns"]
@@ -28,17 +29,6 @@ _MOST = 2**56
 
 _MOST_COUNTS = 64
 """The number of different counts that are kept."""
-
-
-class Domains(NamedTuple):
-    """The values of a label over the nodes."""
-
-    values: list[str]
-    codes: Indices
-    """The number of each node's value; a missing label counts as the empty value."""
-    size: int
-    has: Bools
-    """Whether each node has the label."""
 
 
 class Columns:
@@ -110,10 +100,7 @@ class Columns:
         """The values of a label."""
         known = self._domains.get(key)
         if known is None:
-            numbers: dict[str, int] = {}
-            codes = [numbers.setdefault(info.labels.get(key, ""), len(numbers)) for info in self.infos]
-            has = np.array([key in info.labels for info in self.infos], dtype=np.bool_)
-            known = self._domains[key] = Domains(list(numbers), np.array(codes, dtype=np.intp), len(numbers), has)
+            known = self._domains[key] = domains(self.model, key).in_order(self._of_model)
         return known
 
     def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:
