@@ -34,16 +34,16 @@ def test_many_clusters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "wrong"),
+    ("owner", "name", "wrong"),
     [
-        (ports, "_port", lambda port: (port.protocol, 0)),
-        (taints, "tolerated", lambda *_: True),
+        (ports.UsedPorts, "in_conflict", lambda *_: set()),
+        (taints.TaintToleration, "applies", lambda *_: False),
         (image_locality, "scores", lambda sums, _: sums % 101),
     ],
     ids=("filter by ports", "filter by taints", "score by images"),
 )
 def test_a_rule_that_is_wrong_in_one_of_them_is_found(
-    module: object, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+    owner: object, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, name, wrong)
+    monkeypatch.setattr(owner, name, wrong)
     assert found(1, 100)

@@ -17,8 +17,8 @@ from volcano_py.scheduler.framework.node_rank import by_name, rank
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.noderules.image_locality import ImageLocality
-from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintPreference, TaintToleration
+from volcano_py.scheduler.rules.images import NodeImages
+from volcano_py.scheduler.rules.taints import node_taints
 
 CHANGES: dict[str, dict[str, Any]] = {
     "annotations": {"metadata": {"annotations": {"example.com/heartbeat": "1"}}},
@@ -45,22 +45,17 @@ def node(name: str, *changed: str) -> Node:
 def values(cluster: Cluster) -> dict[str, Any]:
     begin_cycle(cluster, CONF, 0.0)
     session = Session(cluster, CONF, 0.0, 7, lambda _: None)
-    rules = NodeUnschedulable(session), TaintToleration(session), TaintPreference(session, 1), ImageLocality(session, 1)
+    taints = node_taints(cluster)
     return {
         "columns": session.table.names,
         "rank": rank(cluster, 7).tolist(),
         "another rank": rank(cluster, 8).tolist(),
         "by name": by_name(cluster).tolist(),
         "closed": cluster.usable.closed_nodes(),
-        "rules": [_state(rule) for rule in rules],
+        "taints": [each([]).tolist() for each in (taints.cordoned, taints.repel, taints.disliked)],
+        "images": session.of_nodes("ImageLocality", NodeImages),
         "nodes": session.topology.infos[ROOT].nodes,
     }
-
-
-def _state(rule: Any) -> list[Any]:
-    """What a rule has read from the nodes."""
-    found = [value for name, value in sorted(vars(rule).items()) if name != "_session"]
-    return [value.tolist() if hasattr(value, "tolist") else value for value in found]
 
 
 NAMES = st.sampled_from([f"n{i}" for i in range(4)])
@@ -85,7 +80,7 @@ def test_annotations_and_labels_derive_nothing_again() -> None:
     cluster = Cluster()
     for i in range(4):
         cluster.upsert("Node", node(f"n{i}"))
-    before = values(cluster)
+    before, taints = values(cluster), node_taints(cluster)
     with patch.object(cluster, "_derived", _NothingNew(cluster._derived)):
         closed = cluster.usable._closed
         cluster.upsert("Node", node("n1", "annotations"))
@@ -97,7 +92,7 @@ def test_annotations_and_labels_derive_nothing_again() -> None:
         begin_cycle(cluster, CONF, 0.0)
         session = Session(cluster, CONF, 0.0, 8, lambda _: None)
         assert session.topology.infos[ROOT].nodes is before["nodes"]
-        assert [_state(r) for r in (NodeUnschedulable(session), TaintToleration(session))] == before["rules"][:2]
+        assert node_taints(cluster) is taints
 
 
 class _NothingNew(dict[str, Any]):

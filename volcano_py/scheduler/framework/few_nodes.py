@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.node_rules import Bools, Floats, Indices
 from volcano_py.scheduler.model.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, balances, evennesses, mean_of_two
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.class_view import ClassView
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 Constant = NDArray[np.float64]
 """An array of dimension 0."""
 
-_HALF, _ONE, _HUNDRED, _EQUAL, _NOTHING = (np.array(number) for number in (0.5, 1.0, 100.0, 75.0, 0.0))
+_NOTHING: Constant = np.array(0.0)
 _EPS: Constant = np.array(EPS)
 _LACKS: Constant = np.array(-EPS)
 _NOWHERE: Constant = np.array(-np.inf)
+_STRATEGIES = {Formula.LEAST_ALLOCATED: LEAST_ALLOCATED, Formula.MOST_ALLOCATED: MOST_ALLOCATED}
 
 
 class Rows(NamedTuple):
@@ -146,10 +148,14 @@ def look_at_few(few: FewNodes, matrix: Floats, nodes: Indices, future_differs: b
                 term = a
             elif formula is Formula.STATIC:
                 term = few.statics[row][nodes]
-            elif formula is Formula.BALANCED:
-                term = _balanced(before[rows.capacity], before[rows.requested], after[rows.requested], a)
             else:
-                term = _requested(formula, before[rows.capacity], after[rows.nonzero], a)
+                have = before[rows.capacity]
+                if formula is Formula.BALANCED:
+                    without = evennesses(before[rows.requested], have)
+                    term = balances(evennesses(after[rows.requested], have), without)
+                else:
+                    term = mean_of_two(_STRATEGIES[formula], after[rows.nonzero], have)
+                term = term if a is None else term * a
             share = term if share is None else share + term
     order, batch = (_NOTHING if each is None else each for each in sums)
     if ok is None:
@@ -159,39 +165,3 @@ def look_at_few(few: FewNodes, matrix: Floats, nodes: Indices, future_differs: b
 
 def _weight(number: float) -> Constant | None:
     return None if number == 1.0 else np.array(number)
-
-
-def _requested(formula: Formula, have: Floats, wanted: Floats, weight: Constant | None) -> Floats:
-    """Least or most allocated: the mean of two whole percentages, rounded down."""
-    part = np.minimum(wanted, have)
-    if formula is Formula.LEAST_ALLOCATED:
-        np.subtract(have, part, part)
-    np.multiply(part, _HUNDRED, part)
-    np.divide(part, have, part)
-    np.floor(part, part)
-    mean: Floats = part[0] + part[1]
-    np.multiply(mean, _HALF, mean)
-    np.floor(mean, mean)
-    return mean if weight is None else mean * weight
-
-
-def _balanced(have: Floats, before: Floats, after: Floats, weight: Constant | None) -> Floats:
-    """How much more evenly cpu and memory are used with the task than without it."""
-    change = _even(after, have)
-    np.subtract(change, _even(before, have), change)
-    np.multiply(change, _HALF, change)
-    np.add(change, _EQUAL, change)
-    np.floor(change, change)
-    return change if weight is None else change * weight
-
-
-def _even(used: Floats, have: Floats) -> Floats:
-    """How evenly cpu and memory are used, 0 to 100, by node."""
-    part = np.minimum(used, have)
-    np.divide(part, have, part)
-    even: Floats = part[0] - part[1]
-    np.abs(even, even)
-    np.multiply(even, _HALF, even)
-    np.subtract(_ONE, even, even)
-    np.multiply(even, _HUNDRED, even)
-    return np.floor(even, even)

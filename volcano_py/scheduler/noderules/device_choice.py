@@ -21,7 +21,7 @@ from volcano_py.scheduler.model.device_selectors import DeviceSelectors, Selecto
 from volcano_py.scheduler.model.extended_resources import ExtendedClaim
 from volcano_py.scheduler.model.resource_claims import ANY_NODE, ClaimDemand, PodClaim
 from volcano_py.scheduler.noderules.device_allocator import Chosen, Inventory, allocate
-from volcano_py.scheduler.noderules.node_masks import node_mask
+from volcano_py.scheduler.rules.node_masks import node_mask
 
 _MOST_CLASSES = 256
 

@@ -11,9 +11,9 @@ from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.noderules.node_labels import domains
 from volcano_py.scheduler.noderules.normalise import min_max_normalise
 from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_of
+from volcano_py.scheduler.rules.domains import domains
 
 
 class InterPodAffinity:

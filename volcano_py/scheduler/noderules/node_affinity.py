@@ -1,4 +1,4 @@
-"""Node selector and node affinity. kube-scheduler: NodeAffinity."""
+"""Node selector and node affinity, for sessions. kube-scheduler: NodeAffinity."""
 
 from __future__ import annotations
 
@@ -7,55 +7,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.affinity import NodeSelectorTerm, PreferredSchedulingTerm
+from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
+from volcano_py.api.affinity import NodeSelector
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_terms import term_matches
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.normalise import default_normalise
+from volcano_py.scheduler.rules.node_affinity import matching_nodes, named_nodes, preferences, preferred_of, required_of
 
 CONFLICT = "pod affinity terms conflict"
 
 
-def required_terms(cls: SpecClass) -> list[NodeSelectorTerm] | None:
-    """The terms of which a node must match one; None if there is no such requirement."""
-    affinity = cls.affinity.node_affinity if cls.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return None if required is None else required.node_selector_terms or []
-
-
-def matching_nodes(session: Session, cls: SpecClass) -> NDArray[np.bool_]:
-    """The nodes that satisfy selector and required affinity of a class."""
-    terms = required_terms(cls)
-    selector = cls.node_selector
-    nodes = session.table.objects
-    ok = np.ones(len(nodes), dtype=bool)
-    if not selector and terms is None:
-        return ok
-    for i, node in enumerate(nodes):
-        labels = node.metadata.labels or {}
-        ok[i] = all(labels.get(k) == v for k, v in selector.items()) and (
-            terms is None or any(term_matches(t, node) for t in terms)
-        )
-    return ok
-
-
 def conflict(task: Task) -> str | None:
     """The conflict between terms that name different nodes, so that no node can match; None if there is none."""
-    terms = required_terms(task.spec_class)
-    if not terms:
-        return None
-    for term in terms:
-        named: set[str] | None = None
-        for field in term.match_fields or ():
-            if field.key == "metadata.name" and field.operator == "In":
-                values = set(field.values or ())
-                named = values if named is None else named & values
-        if named is None or named:
-            return None
-    return CONFLICT
+    return CONFLICT if named_nodes(required_of_class(task.spec_class)) == set() else None
+
+
+def required_of_class(cls: SpecClass) -> NodeSelector | None:
+    """The required node affinity of a class, if there is any."""
+    return required_of(_affinity(cls))
+
+
+def _affinity(cls: SpecClass) -> NodeAffinityRules | None:
+    return cls.affinity.node_affinity if cls.affinity else None
 
 
 class NodeAffinity:
@@ -66,14 +42,14 @@ class NodeAffinity:
     reasons = [Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._cluster = session.cluster
 
     def applies(self, task: Task) -> bool:
-        cls = task.spec_class
-        return bool(cls.node_selector) or required_terms(cls) is not None
+        return bool(task.spec_class.node_selector) or required_of_class(task.spec_class) is not None
 
     def filter(self, task: Task) -> Codes:
-        return (~matching_nodes(self._session, task.spec_class)).astype(np.int8)
+        of = task.spec_class
+        return (~matching_nodes(self._cluster, of.node_selector, required_of_class(of))).view(np.int8)
 
 
 class PreferredNodeAffinity:
@@ -84,27 +60,19 @@ class PreferredNodeAffinity:
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
-        self._session = session
+        self._cluster = session.cluster
         self._weight = weight
 
-    def _preferred(self, task: Task) -> list[PreferredSchedulingTerm]:
-        affinity = task.spec_class.affinity
-        node = affinity.node_affinity if affinity else None
-        return (node.preferred_during_scheduling_ignored_during_execution if node else None) or []
-
     def applies(self, task: Task) -> bool:
-        return bool(self._preferred(task))
+        return bool(preferred_of(_affinity(task.spec_class)))
 
     def constant(self, task: Task) -> float | None:
         return None
 
     def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
-        cache = self._session.cluster.rule_cache()
+        cache = self._cluster.rule_cache()
         key = (self.name, task.spec_class.id)
         if key not in cache:
-            raw = np.zeros(len(self._session.table))
-            for i, node in enumerate(self._session.table.objects):
-                raw[i] = sum(t.weight for t in self._preferred(task) if term_matches(t.preference, node))
-            cache[key] = raw
-        raw_all: NDArray[Any] = cache[key]
-        return self._weight * default_normalise(raw_all[candidates], reverse=False)
+            cache[key] = preferences(self._cluster, preferred_of(_affinity(task.spec_class)))
+        raw: NDArray[Any] = cache[key]
+        return self._weight * default_normalise(raw[candidates], reverse=False)

@@ -23,10 +23,9 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
+from volcano_py.scheduler.rules.spread import OWNERS
 
 Counts = NDArray[np.int64]
-OWNERS = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
-"""The owners whose selectors define the default spreading of pods."""
 
 
 class PodTerms(NamedTuple):

@@ -1,4 +1,4 @@
-"""Host ports. kube-scheduler: NodePorts."""
+"""Host ports, for sessions. kube-scheduler: NodePorts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.api.core import ContainerPort
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
-
-_ANY = "0.0.0.0"
+from volcano_py.scheduler.rules.ports import UsedPorts
 
 
 class NodePorts:
@@ -24,38 +22,23 @@ class NodePorts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._used: dict[tuple[str, int], dict[int, set[str]]] | None = None
+        self._used: UsedPorts | None = None
+        """Counted from the first task with host ports on."""
 
     def applies(self, task: Task) -> bool:
         return bool(task.spec_class.ports)
 
-    def _in_use(self) -> dict[tuple[str, int], dict[int, set[str]]]:
+    def _in_use(self) -> UsedPorts:
         if self._used is None:
-            self._used = {}
-            self._session.kube.on_pods(self._move)
+            used = self._used = UsedPorts()
+
+            def move(task: Task, node: int, sign: int) -> None:
+                (used.add if sign > 0 else used.remove)(task.spec_class.ports, node)
+
+            self._session.kube.on_pods(move)
         return self._used
 
-    def _move(self, task: Task, node: int, sign: int) -> None:
-        """Count or uncount the ports of a task. If two pods have the same port on a node, which the kubelet prevents,
-        the first one that leaves frees it, as in kube-scheduler."""
-        assert self._used is not None
-        for p in task.spec_class.ports:
-            here = self._used.setdefault(_port(p), {}).setdefault(node, set())
-            if sign > 0:
-                here.add(p.host_ip or _ANY)
-            else:
-                here.discard(p.host_ip or _ANY)
-
     def filter(self, task: Task) -> Codes:
-        used = self._in_use()
         codes = np.zeros(len(self._session.table), dtype=np.int8)
-        for p in task.spec_class.ports:
-            ip = p.host_ip or _ANY
-            for node, taken in used.get(_port(p), {}).items():
-                if any(_ANY in (ip, other) or ip == other for other in taken):
-                    codes[node] = 1
+        codes[list(self._in_use().in_conflict(task.spec_class.ports))] = 1
         return codes
-
-
-def _port(p: ContainerPort) -> tuple[str, int]:
-    return p.protocol or "TCP", p.host_port

@@ -19,9 +19,9 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.storage import Storage
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import VolumeDemand, Waiting, volume_limit
-from volcano_py.scheduler.noderules.score_line import Point, on_line
 from volcano_py.scheduler.noderules.volume_binding import book_of
 from volcano_py.scheduler.noderules.volume_book import Decision, VolumeBook
+from volcano_py.scheduler.rules.score_line import Point, on_line
 
 GATE = "StorageCapacityScoring"
 EMPTIEST_FIRST = (Point(0, 10), Point(100, 0))

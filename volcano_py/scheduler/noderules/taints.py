@@ -1,20 +1,19 @@
-"""Cordoned nodes and taints. kube-scheduler: NodeUnschedulable, TaintToleration."""
+"""Cordoned nodes and taints, for sessions. kube-scheduler: NodeUnschedulable, TaintToleration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.core import Node, Taint
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
 from volcano_py.scheduler.noderules.normalise import default_normalise
+from volcano_py.scheduler.rules.taints import node_taints
 
 
 class NodeUnschedulable:
@@ -25,15 +24,13 @@ class NodeUnschedulable:
     reasons = [Reason("node(s) were unschedulable", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._any = session.of_nodes(self.name, lambda nodes: any(n.spec.unschedulable for n in nodes))
+        self._nodes = node_taints(session.cluster)
 
     def applies(self, task: Task) -> bool:
-        return self._any and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
+        return self._nodes.any_cordoned and not tolerated(UNSCHEDULABLE_TAINT, task.spec_class.tolerations)
 
     def filter(self, task: Task) -> Codes:
-        cordoned = [n.spec.unschedulable for n in self._session.table.objects]
-        return np.array(cordoned, dtype=np.int8)
+        return self._nodes.cordoned(task.spec_class.tolerations).view(np.int8)
 
 
 class TaintToleration:
@@ -44,17 +41,13 @@ class TaintToleration:
     reasons = [Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._tainted = session.of_nodes(self.name, lambda nodes: _tainted(nodes, ("NoSchedule", "NoExecute")))
+        self._nodes = node_taints(session.cluster)
 
     def applies(self, task: Task) -> bool:
-        return bool(self._tainted)
+        return self._nodes.any_hard
 
     def filter(self, task: Task) -> Codes:
-        codes = np.zeros(len(self._session.table), dtype=np.int8)
-        for taints, columns in self._tainted:
-            codes[columns] = not all(tolerated(t, task.spec_class.tolerations) for t in taints)
-        return codes
+        return self._nodes.repel(task.spec_class.tolerations).view(np.int8)
 
 
 class TaintPreference:
@@ -66,38 +59,22 @@ class TaintPreference:
     batch = True
 
     def __init__(self, session: Session, weight: int) -> None:
-        self._session = session
+        self._cluster = session.cluster
         self._weight = weight
-        self._tainted = session.of_nodes(self.name, lambda nodes: _tainted(nodes, ("PreferNoSchedule",)))
+        self._nodes = node_taints(session.cluster)
 
     def applies(self, task: Task) -> bool:
         return True
 
     def constant(self, task: Task) -> float | None:
-        return None if self._tainted else self._weight * 100.0
+        return None if self._nodes.any_soft else self._weight * 100.0
 
     def score(self, task: Task, candidates: NDArray[np.intp]) -> Floats:
-        if not self._tainted:
+        if not self._nodes.any_soft:
             return np.full(len(candidates), self._weight * 100.0)
-        cache = self._session.cluster.rule_cache()
+        cache = self._cluster.rule_cache()
         key = (self.name, task.spec_class.id)
         if key not in cache:
-            own = [t for t in task.spec_class.tolerations if t.effect in ("", "PreferNoSchedule")]
-            raw = np.zeros(len(self._session.table))
-            for taints, columns in self._tainted:
-                raw[columns] = sum(not tolerated(t, own) for t in taints)
-            cache[key] = raw
-        raw_all: NDArray[Any] = cache[key]
-        return self._weight * default_normalise(raw_all[candidates], reverse=True)
-
-
-def _tainted(nodes: Sequence[Node], effects: tuple[str, ...]) -> list[tuple[list[Taint], list[int]]]:
-    """The taints of these effects that nodes have, with the columns of the nodes that have the same: few, although many
-    nodes may be tainted."""
-    found: dict[tuple[tuple[str, str, str], ...], tuple[list[Taint], list[int]]] = {}
-    for i, node in enumerate(nodes):
-        taints = [t for t in node.spec.taints or () if t.effect in effects]
-        if taints:
-            key = tuple((t.key, t.value, t.effect) for t in taints)
-            found.setdefault(key, (taints, []))[1].append(i)
-    return list(found.values())
+            cache[key] = self._nodes.disliked(task.spec_class.tolerations)
+        raw: NDArray[Any] = cache[key]
+        return self._weight * default_normalise(raw[candidates], reverse=True)

@@ -20,8 +20,8 @@ from volcano_py.scheduler.model.csi_migration import csi_affinity, csi_source
 from volcano_py.scheduler.model.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
-from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.noderules.volume_book import EVERYWHERE, Decision, Rejection, VolumeBook
+from volcano_py.scheduler.rules.node_masks import node_mask
 
 OUT_OF_REACH, MISSING = 1, 4
 """Reasons about bound claims, in addition to those of `Rejection`."""

@@ -19,7 +19,7 @@ from volcano_py.scheduler.framework.node_rules import Bools
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.volume_demand import Provision, Waiting
-from volcano_py.scheduler.noderules.node_masks import node_mask
+from volcano_py.scheduler.rules.node_masks import node_mask
 
 EVERYWHERE = -1
 """An entry of the log: any node may have changed."""

@@ -28,7 +28,6 @@ from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
 from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
 from volcano_py.scheduler.noderules.pod_number import PodNumber
 from volcano_py.scheduler.noderules.ports import NodePorts
-from volcano_py.scheduler.noderules.score_line import Point
 from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
 from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
@@ -36,6 +35,7 @@ from volcano_py.scheduler.noderules.volume_binding import VolumeBinding, VolumeM
 from volcano_py.scheduler.noderules.volume_limits import NodeVolumeLimits
 from volcano_py.scheduler.noderules.volume_restrictions import VolumeRestrictions
 from volcano_py.scheduler.noderules.volume_zone import VolumeZone
+from volcano_py.scheduler.rules.score_line import Point
 
 _GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"
 _PROPORTIONAL = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from volcano_py.api.core import Node, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+from volcano_py.api.core import Node, Pod, PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.plan import Bind
@@ -80,17 +80,8 @@ class Cluster:
         return task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
 
     @property
-    def services(self) -> Mapping[str, Service]:
-        return self.model.others.get("Service", {})
-
-    @property
     def budgets(self) -> Mapping[str, PodDisruptionBudget]:
         return self.model.others.get("PodDisruptionBudget", {})
-
-    def workload(self, kind: str, key: str) -> ReplicaSet | ReplicationController | StatefulSet | None:
-        """An owner of pods, by kind and `namespace/name`."""
-        found: ReplicaSet | ReplicationController | StatefulSet | None = self.model.others.get(kind, {}).get(key)
-        return found
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """A namespace's labels; empty if there is no such object."""

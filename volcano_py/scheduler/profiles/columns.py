@@ -8,20 +8,20 @@ log, and `generation` increases when a Node object changes in more than its amou
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.api.affinity import NodeSelector
-from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.noderules.node_masks import node_mask
 from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
+from volcano_py.scheduler.rules.domains import Domains, domains
+from volcano_py.scheduler.rules.taints import NodeTaints, node_taints
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+__all__ = ["AnyColumns", "Bools", "Columns", "Domains", "Indices", "Ints", "NodesAt", "SomeColumns"]
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 _MOST = 2**56
 """Larger amounts count as this one, so that products with a percentage fit into 64 bits."""
@@ -29,17 +29,6 @@ _MOST = 2**56
 
 _MOST_COUNTS = 64
 """The number of different counts that are kept."""
-
-
-class Domains(NamedTuple):
-    """The values of a label over the nodes."""
-
-    values: list[str]
-    codes: Indices
-    """The number of each node's value; a missing label counts as the empty value."""
-    size: int
-    has: Bools
-    """Whether each node has the label."""
 
 
 class Columns:
@@ -58,10 +47,10 @@ class Columns:
         self._allocatable: dict[str, Ints] = {}
         self._requested: dict[str, Ints] = {}
         self.generation = model.nodes.generation
-        self._model = model
+        self.model = model
+        """For rules about its nodes; `of_model` sorts their results."""
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
-        self._groups: tuple[list[NodeInfo], Indices] | None = None
         self._domains: dict[str, Domains] = {}
         self._counts: dict[Hashable, tuple[Ints, int]] = {}
         for i, info in enumerate(infos):
@@ -78,8 +67,7 @@ class Columns:
 
     def renew(self) -> None:
         """Record that Node objects have changed in more than their amounts."""
-        self.generation = self._model.nodes.generation
-        self._groups = None
+        self.generation = self.model.nodes.generation
         self._domains.clear()
 
     def touch(self, node: str) -> None:
@@ -94,42 +82,25 @@ class Columns:
     def requested(self, resource: str) -> Ints:
         return _row(self._requested, resource, len(self))
 
-    def matching(self, selector: NodeSelector) -> Bools:
-        """The nodes that match one of the selector's terms."""
-        mask: Bools = node_mask(self._model, selector)[self._of_model]
-        return mask
-
-    def of_model(self, codes: Codes) -> Codes:
+    def of_model(self, values: Array) -> Array:
         """Values by column of the model's nodes, in the order of these columns."""
-        return codes[self._of_model]
+        found: Array = values[self._of_model]  # type: ignore[assignment]
+        return found
 
     def model_column(self, i: int) -> int:
         """The model's column of a node."""
         return int(self._of_model[i])
 
-    def tainted_alike(self) -> tuple[list[NodeInfo], Indices]:
-        """One node of each group with equal taints and cordon, and the group of each node."""
-        if self._groups is None:
-            numbers: dict[object, int] = {}
-            first: list[NodeInfo] = []
-            codes = np.zeros(len(self), dtype=np.intp)
-            for i, info in enumerate(self.infos):
-                spec = info.node.spec
-                taints = tuple((t.key, t.value, t.effect) for t in spec.taints or ())
-                codes[i] = numbers.setdefault((spec.unschedulable, taints), len(numbers))
-                if len(first) < len(numbers):
-                    first.append(info)
-            self._groups = first, codes
-        return self._groups
+    @property
+    def taints(self) -> NodeTaints:
+        """The taints of the model's nodes."""
+        return node_taints(self.model)
 
     def domains(self, key: str) -> Domains:
         """The values of a label."""
         known = self._domains.get(key)
         if known is None:
-            numbers: dict[str, int] = {}
-            codes = [numbers.setdefault(info.labels.get(key, ""), len(numbers)) for info in self.infos]
-            has = np.array([key in info.labels for info in self.infos], dtype=np.bool_)
-            known = self._domains[key] = Domains(list(numbers), np.array(codes, dtype=np.intp), len(numbers), has)
+            known = self._domains[key] = domains(self.model, key).in_order(self._of_model)
         return known
 
     def count(self, what: Hashable, count: Callable[[NodeInfo], int]) -> Ints:

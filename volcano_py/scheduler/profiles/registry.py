@@ -23,7 +23,6 @@ from volcano_py.scheduler.profiles.plugins import (
     pod_preference,
     remote,
     spread,
-    spread_constraints,
     sticky,
     volume_binding,
 )
@@ -89,7 +88,7 @@ REGISTRY: Registry = {
     "VolumeBinding": Registration(volume_binding.VolumeBinding, volume_binding.VolumeBinding, volume_binding.Arguments),
     "VolumeZone": Registration(VolumeZone, lambda a, h: VolumeZone(h)),
     "PodTopologySpread": Registration(
-        spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread_constraints.Arguments, 2
+        spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread.Arguments, 2
     ),
     "InterPodAffinity": Registration(
         pod_affinity.InterPodAffinity,

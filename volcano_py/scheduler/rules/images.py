@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
+from volcano_py.scheduler.rules.arrays import Ints
 
-Ints = NDArray[np.int64]
 _MIB = 1024 * 1024
 _LOWEST = 23 * _MIB
 _HIGHEST = 1000 * _MIB

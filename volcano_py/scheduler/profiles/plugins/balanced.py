@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -10,18 +9,15 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.noderules.allocation import even
-from volcano_py.scheduler.noderules.score_line import toward_zero
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
+from volcano_py.scheduler.profiles.extension_points import Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight
+from volcano_py.scheduler.profiles.plugins.fit import ResourceWeight
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
-
-_HALF = MAX_SCORE // 2
+from volcano_py.scheduler.rules.allocation import balance, balances, evennesses
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -44,39 +40,22 @@ class NodeResourcesBalancedAllocation(Score):
         return SUCCESS if any(pod.requests.get(r) for r in self._resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        capacity: list[int] = []
-        used: list[int] = []
-        own: list[int] = []
-        for r in self._resources:
-            if r in FIRST or pod.requests.get(r):
-                has, uses = self._extended.capacity_and_use(node, r)
-                if has:
-                    capacity.append(has)
-                    used.append(uses)
-                    own.append(pod.requests.get(r, 0))
-        before = _evenness(used, capacity)
-        after = _evenness([u + o for u, o in zip(used, own, strict=True)], capacity)
-        return _HALF + toward_zero(_HALF + after - before, 2)
+        names = self._counted(pod)
+        amounts = [self._extended.capacity_and_use(node, r) for r in names]
+        return balance(
+            [has for has, _ in amounts], [use for _, use in amounts], [pod.requests.get(r, 0) for r in names]
+        )
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
-        names = [r for r in self._resources if r in FIRST or pod.requests.get(r)]
+        names = self._counted(pod)
         capacity = np.array([nodes.allocatable(r) for r in names], dtype=np.float64)
         if len(names) != 2 or not capacity.all():
             return None
         used = np.array([nodes.requested(r) for r in names], dtype=np.float64)
         own = np.array([pod.requests.get(r, 0) for r in names], dtype=np.float64)
-        after = even(used + own[:, None], capacity)
-        scores: Ints = (_HALF + np.fix((_HALF + after - even(used, capacity)) / 2)).astype(np.int64)
+        scores: Ints = balances(evennesses(used + own[:, None], capacity), evennesses(used, capacity)).astype(np.int64)
         return scores
 
-
-def _evenness(used: Sequence[int], capacity: Sequence[int]) -> int:
-    """0 to 100."""
-    parts = [min(u / c, 1.0) for u, c in zip(used, capacity, strict=True)]
-    deviation = 0.0
-    if len(parts) == 2:
-        deviation = abs(parts[0] - parts[1]) / 2
-    elif len(parts) > 2:
-        mean = sum(parts) / len(parts)
-        deviation = math.sqrt(sum((p - mean) * (p - mean) for p in parts) / len(parts))
-    return int((1 - deviation) * MAX_SCORE)
+    def _counted(self, pod: PodInfo) -> list[str]:
+        """The resources that count for a pod."""
+        return [r for r in self._resources if r in FIRST or pod.requests.get(r)]

@@ -11,17 +11,23 @@ from volcano_py.api.core import Node
 from volcano_py.api.dra import DeviceClass
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.noderules.score_line import Point
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
-from volcano_py.scheduler.profiles.plugins.fit_columns import ColumnUse, least_columns, most_columns, ratio_columns
-from volcano_py.scheduler.profiles.plugins.fit_scores import ResourceWeight, least, most, ratio
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
+from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, mean, means, ratio, ratios
+from volcano_py.scheduler.rules.score_line import Point
+
+_STRATEGIES = {"LeastAllocated": LEAST_ALLOCATED, "MostAllocated": MOST_ALLOCATED}
+
+
+class ResourceWeight(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    weight: int = 1
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -48,7 +54,10 @@ class NodeResourcesFit(PreFilter, Filter, Score):
         self._extended = cluster.extended
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
-        self._strategy = args.scoring_strategy
+        self._strategy = _STRATEGIES.get(args.scoring_strategy.type)
+        """None: RequestedToCapacityRatio, by the line `_shape`."""
+        ratio = args.scoring_strategy.requested_to_capacity_ratio
+        self._shape = ratio.shape if ratio is not None else []
         self._weights = args.scoring_strategy.resources or [ResourceWeight(CPU), ResourceWeight(MEMORY)]
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
@@ -87,24 +96,15 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             if not own and r.name not in FIRST:
                 continue
             capacity, used = self._extended.capacity_and_use(node, r.name)
-            if not capacity:
-                continue
             if r.name == CPU:
                 used, own = node.non_zero_cpu, pod.non_zero[0]
             elif r.name == MEMORY:
                 used, own = node.non_zero_memory, pod.non_zero[1]
             uses.append((used + own, capacity, r.weight))
-        match self._strategy.type:
-            case "LeastAllocated":
-                return least(uses)
-            case "MostAllocated":
-                return most(uses)
-            case "RequestedToCapacityRatio":
-                shape = self._strategy.requested_to_capacity_ratio
-                return ratio(uses, shape.shape if shape else [])
+        return mean(self._strategy, uses) if self._strategy else ratio(uses, self._shape)
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
-        uses: list[ColumnUse] = []
+        uses: list[tuple[Ints, Ints, int]] = []
         for r in self._weights:
             if r.name == CPU:
                 used = nodes.non_zero_cpu + pod.non_zero[0]
@@ -117,14 +117,8 @@ class NodeResourcesFit(PreFilter, Filter, Score):
             else:
                 continue
             uses.append((used, nodes.allocatable(r.name), r.weight))
-        match self._strategy.type:
-            case "LeastAllocated":
-                return least_columns(uses, len(nodes))
-            case "MostAllocated":
-                return most_columns(uses, len(nodes))
-            case "RequestedToCapacityRatio":
-                shape = self._strategy.requested_to_capacity_ratio
-                return ratio_columns(uses, shape.shape if shape else [], len(nodes))
+        count = len(nodes)
+        return means(self._strategy, uses, count) if self._strategy else ratios(uses, self._shape, count)
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -166,5 +166,4 @@ def _is_first(counts: _State, pod: PodInfo) -> bool:
 def _in_domains(counts: Counts, key: str, nodes: Columns) -> Bools:
     """The nodes in domains of a label with a count above 0."""
     domains = nodes.domains(key)
-    here: Bools = np.array([counts[key, value] > 0 for value in domains.values], dtype=np.bool_)[domains.codes]
-    return here & domains.has
+    return domains.at_nodes(np.array([counts[key, value] for value in domains.values], dtype=np.int64)) > 0

@@ -1,10 +1,9 @@
-"""Host ports. Kubernetes: NodePorts."""
+"""Host ports, for profiles. Kubernetes: NodePorts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from volcano_py.api.core import ContainerPort
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
@@ -12,8 +11,8 @@ from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
+from volcano_py.scheduler.rules.ports import conflict
 
-_ANY = "0.0.0.0"
 _IN_USE = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
@@ -25,7 +24,7 @@ class NodePorts(PreFilter, Filter):
         return None, SUCCESS if pod.ports else SKIP
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return _IN_USE if any(_conflict(pod.ports, other.ports) for other in node.with_ports.values()) else SUCCESS
+        return _IN_USE if any(conflict(pod.ports, other.ports) for other in node.with_ports.values()) else SUCCESS
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -34,15 +33,4 @@ class NodePorts(PreFilter, Filter):
         )
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        return old is not None and bool(old.node) and _conflict(pod.ports, old.ports)
-
-
-def _conflict(requested: Iterable[ContainerPort], used: Sequence[ContainerPort]) -> bool:
-    """Whether one of the ports is in use: same protocol and number, and the same or any address."""
-    for a in requested:
-        for b in used:
-            if (a.host_port, a.protocol or "TCP") == (b.host_port, b.protocol or "TCP"):
-                addresses = (a.host_ip or _ANY, b.host_ip or _ANY)
-                if _ANY in addresses or addresses[0] == addresses[1]:
-                    return True
-    return False
+        return old is not None and bool(old.node) and conflict(pod.ports, old.ports)

@@ -1,14 +1,10 @@
-"""Cordoned nodes and taints. Kubernetes: NodeUnschedulable, TaintToleration."""
+"""Cordoned nodes and taints, for profiles. Kubernetes: NodeUnschedulable, TaintToleration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from volcano_py.api.core import Node, Taint, Toleration
+from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
@@ -19,6 +15,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules.taints import cordoned, disliked, repels
 
 _CORDONED = unresolvable("node(s) were unschedulable")
 _TAINTED = unresolvable("node(s) had untolerated taint(s)")
@@ -29,15 +26,10 @@ class NodeUnschedulable(Filter):
     scope = STATIC
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        if node.node.spec.unschedulable and not self._tolerates(pod):
-            return _CORDONED
-        return SUCCESS
+        return _CORDONED if cordoned(node.node, pod.tolerations) else SUCCESS
 
     def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
-        return _by_group(nodes, lambda node: not node.node.spec.unschedulable or self._tolerates(pod))
-
-    def _tolerates(self, pod: PodInfo) -> bool:
-        return tolerated(UNSCHEDULABLE_TAINT, pod.tolerations)
+        return ~nodes.of_model(nodes.taints.cordoned(pod.tolerations)) if isinstance(nodes, Columns) else None
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -60,18 +52,16 @@ class TaintToleration(Filter, Score):
         return _TAINTED if repels(node.node, pod.tolerations) else SUCCESS
 
     def filter_columns(self, pod: PodInfo, nodes: AnyColumns) -> Bools | None:
-        return _by_group(nodes, lambda node: not repels(node.node, pod.tolerations))
+        return ~nodes.of_model(nodes.taints.repel(pod.tolerations)) if isinstance(nodes, Columns) else None
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        own = [t for t in pod.tolerations if t.effect in ("", "PreferNoSchedule")]
-        soft: list[Taint] = [t for t in node.node.spec.taints or () if t.effect == "PreferNoSchedule"]
-        return sum(not tolerated(t, own) for t in soft)
+        return disliked(node.node, pod.tolerations)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
         to_highest(scores, reverse=True)
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
-        return _by_group(nodes, lambda node: self.score(CycleState(), pod, node))
+        return nodes.of_model(nodes.taints.disliked(pod.tolerations)) if isinstance(nodes, Columns) else None
 
     def normalize_columns(self, scores: Ints) -> Ints:
         return columns_to_highest(scores, reverse=True)
@@ -88,20 +78,6 @@ class TaintToleration(Filter, Score):
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         return new is not None and _same(pod, new)
-
-
-def _by_group(nodes: AnyColumns, answer: Callable[[NodeInfo], int]) -> NDArray[Any] | None:
-    """A result for each node that depends on taints and cordon only, computed once for nodes with equal ones."""
-    if not isinstance(nodes, Columns):
-        return None
-    first, groups = nodes.tainted_alike()
-    return np.array([answer(node) for node in first])[groups]
-
-
-def repels(node: Node, tolerations: Sequence[Toleration]) -> bool:
-    """Whether a node has a NoSchedule or NoExecute taint that is not tolerated; cordoning does not count."""
-    hard = (t for t in node.spec.taints or () if t.effect in ("NoSchedule", "NoExecute"))
-    return any(not tolerated(t, tolerations) for t in hard)
 
 
 def _same(a: PodInfo, b: PodInfo) -> bool:

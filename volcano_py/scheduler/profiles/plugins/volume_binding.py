@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from volcano_py.scheduler.framework.node_rules import Codes
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
-from volcano_py.scheduler.noderules.score_line import Point
 from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
 from volcano_py.scheduler.noderules.volume_binding import REASONS, binding_steps, bound_codes, provision_codes
 from volcano_py.scheduler.noderules.volume_book import Decision, Rejection
@@ -29,6 +28,7 @@ from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.plugins.claim_steps import ClaimSteps
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable
+from volcano_py.scheduler.rules.score_line import Point
 
 _CHANGED = Action.ADD | Action.OTHER
 

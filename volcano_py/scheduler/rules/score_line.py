@@ -25,10 +25,10 @@ def on_line(shape: Sequence[Point], utilization: int) -> int:
                 return point.score * _SHAPE_STEP
             before = shape[i - 1]
             rise = (point.score - before.score) * _SHAPE_STEP * (utilization - before.utilization)
-            return before.score * _SHAPE_STEP + toward_zero(rise, point.utilization - before.utilization)
+            return before.score * _SHAPE_STEP + _toward_zero(rise, point.utilization - before.utilization)
     return shape[-1].score * _SHAPE_STEP if shape else 0
 
 
-def toward_zero(a: int, b: int) -> int:
+def _toward_zero(a: int, b: int) -> int:
     """Integer division as in Go, for a positive `b`."""
     return a // b if a >= 0 else -(-a // b)

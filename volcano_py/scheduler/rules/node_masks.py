@@ -6,9 +6,10 @@ import msgspec
 import numpy as np
 
 from volcano_py.api.affinity import NodeSelector, NodeSelectorTerm
-from volcano_py.scheduler.framework.node_rules import Bools
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.model.node_terms import term_matches
+from volcano_py.scheduler.rules.arrays import Bools
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -20,6 +21,7 @@ def node_mask(cluster: Cluster, selector: NodeSelector) -> Bools:
     key = _encoder.encode(selector)
     mask = known.get(key)
     if mask is None:
+        drop_oldest(known, arrays_kept(len(cluster.nodes)))
         mask = known[key] = np.zeros(len(cluster.nodes), dtype=bool)
         for term in selector.node_selector_terms or ():
             _match(cluster, term, mask)

@@ -1,0 +1,11 @@
+"""The arrays of rules: one entry for each node, in the order of the model's nodes unless stated otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Indices = NDArray[np.intp]
