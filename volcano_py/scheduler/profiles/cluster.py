@@ -79,6 +79,12 @@ class Cluster:
         task = self.model.tasks.get(pod.key)
         return task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
 
+    def queue_of(self, pod: PodInfo) -> str:
+        """The queue of the pod's PodGroup; empty if it has none."""
+        task = self.model.tasks.get(pod.key)
+        job = self.model.jobs.get(task.job) if task is not None else None
+        return job.queue if job is not None and job.pod_group is not None and not job.shadow else ""
+
     @property
     def services(self) -> Mapping[str, Service]:
         return self.model.others.get("Service", {})
