@@ -288,6 +288,7 @@ class Scheduler:
                     sample_size=sample_size,
                     timer=self.reporter.metrics.timer,
                     assume=self.shadow is None,
+                    profiles=self.profiles.scheduler.session_rules if self.profiles is not None else None,
                 )
             decided = report.plan
         except CycleStuck as stuck:
@@ -330,7 +331,14 @@ class Scheduler:
         configuration, sample_size = self.source.configuration, self.options.sample_size
         model = self.cache.model
         return run_once(
-            model, configuration, time.time(), self._seed, registry=self.registry, sample_size=sample_size, assume=False
+            model,
+            configuration,
+            time.time(),
+            self._seed,
+            registry=self.registry,
+            sample_size=sample_size,
+            assume=False,
+            profiles=self.profiles.scheduler.session_rules if self.profiles is not None else None,
         )
 
     def _send(self, operations: Sequence[Operation]) -> None:

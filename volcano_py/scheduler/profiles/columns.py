@@ -8,7 +8,7 @@ log, and `generation` increases when a Node object changes in more than its amou
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class Columns:
         self._model = model
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
+        self._at_model: Indices | None = None
         self._groups: tuple[list[NodeInfo], Indices] | None = None
         self._domains: dict[str, Domains] = {}
         self._counts: dict[Hashable, tuple[Ints, int]] = {}
@@ -102,6 +103,20 @@ class Columns:
     def of_model(self, codes: Codes) -> Codes:
         """Values by column of the model's nodes, in the order of these columns."""
         return codes[self._of_model]
+
+    def to_model(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in the order of these columns, by column of the model's nodes."""
+        found: NDArray[Any] = np.zeros(len(self._model.nodes), dtype=values.dtype)
+        found[self._of_model] = values
+        return found
+
+    def at_model(self, nodes: Indices) -> Indices:
+        """Columns of the model's nodes as these columns."""
+        if self._at_model is None:
+            self._at_model = np.empty(len(self._of_model), dtype=np.intp)
+            self._at_model[self._of_model] = np.arange(len(self._of_model))
+        at: Indices = self._at_model[nodes]
+        return at
 
     def model_column(self, i: int) -> int:
         """The model's column of a node."""

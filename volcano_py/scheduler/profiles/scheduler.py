@@ -24,6 +24,7 @@ from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
+from volcano_py.scheduler.profiles.session_rules import SessionRules
 
 _GANG = "GangScheduling"
 
@@ -40,6 +41,8 @@ class PodScheduler:
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
+        self.session_rules = SessionRules(self._profiles.values(), config.registry, self.cluster)
+        """The rules of the profiles for pods that the session places."""
         self.queue = SchedulingQueue(
             self._profiles, config.initial_backoff, config.max_backoff, early, self._world.emit
         )
