@@ -41,12 +41,14 @@ class ProfileFilter:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     follows_dry_runs = True
 
-    def __init__(self, plugin: Plugin, attempts: Attempts) -> None:
+    def __init__(self, plugin: Plugin, attempts: Attempts, *, closed: bool = False) -> None:
+        """`closed`: the plugin is not called, and all nodes are rejected."""
         self.name = f"{attempts.profile}/{plugin.name}"
         self.reasons: list[Reason] = []
         self._plugin = plugin
         self._filter = plugin if isinstance(plugin, Filter) and plugin in attempts.selection.filter else None
         self._attempts = attempts
+        self._closed = Reason(f"plugin {plugin.name} did not return", Code.ERROR) if closed else None
         self._numbers: dict[Reason, int] = {}
         self._kept: dict[int, _Kept] = {}
         self._last: tuple[Any, Codes] | None = None
@@ -70,7 +72,7 @@ class ProfileFilter:
     def _codes(self, task: Task, attempt: Attempt) -> _Numbers:
         """By column of the profile's nodes."""
         count = len(attempt.columns)
-        rejected = attempt.rejected.get(self._plugin.name)
+        rejected = self._closed or attempt.rejected.get(self._plugin.name)
         if rejected is not None:
             return np.full(count, self._number(rejected), dtype=np.int32)
         if self._filter is None or self._plugin.name in attempt.state.skip_filter:

@@ -35,6 +35,8 @@ class SessionRules:
         self._selected: dict[str, Selection] = {p.name: select(p, registry) for p in profiles}
         self.names = frozenset(name for name, found in self._selected.items() if found)
         """The profiles with rules that a session has not itself."""
+        self.closed: frozenset[str] = frozenset()
+        """Plugins that are not called, because calls of them did not return: their filters reject all nodes."""
 
     @property
     def left_out(self) -> list[str]:
@@ -49,12 +51,13 @@ class SessionRules:
         self._cluster.end_moves()
         for name in sorted(self.names):
             found = self._selected[name]
-            attempts = Attempts(name, found, self._cluster, session.callbacks)
+            attempts = Attempts(name, found.without(self.closed), self._cluster, session.callbacks)
             plugins = {p.name: p for p in (*found.pre_enqueue, *found.pre_filter, *found.filter)}
             for plugin in plugins.values():
                 owner = f"{plugin.name} of profile {name}"
-                session.further_filters.append((owner, ProfileFilter(plugin, attempts)))
-            if found.score:
+                closed = plugin.name in self.closed
+                session.further_filters.append((owner, ProfileFilter(plugin, attempts, closed=closed)))
+            if attempts.selection.score:
                 session.further_scores.append((f"profile {name}", ProfileScore(attempts)))
         table = session.table
 

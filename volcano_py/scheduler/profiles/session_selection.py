@@ -7,7 +7,7 @@ are called. What remains are points that a session does not have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,7 +51,20 @@ class Selection(NamedTuple):
     """(point, plugin) of rules that do not hold for pods that the session places."""
 
     def __bool__(self) -> bool:
-        return bool(self.pre_enqueue or self.pre_filter or self.filter or self.score)
+        return bool(self.pre_enqueue or self.pre_filter or self.filter or self.score or self.post_bind)
+
+    def without(self, names: Collection[str]) -> Selection:
+        """The same without some plugins."""
+        if not names:
+            return self
+        return Selection(
+            [p for p in self.pre_enqueue if p.name not in names],
+            [p for p in self.pre_filter if p.name not in names],
+            [p for p in self.filter if p.name not in names],
+            [(p, weight) for p, weight in self.score if p.name not in names],
+            [p for p in self.post_bind if p.name not in names],
+            self.left_out,
+        )
 
 
 def select(profile: Profile, registry: Registry) -> Selection:
