@@ -1,4 +1,4 @@
-"""Gangs of profiles in the scheduler's process: subject to the filters of the profile, which are watched and reported."""
+"""Gangs of profiles in the scheduler's process: subject to its filters, which are watched and reported."""
 
 from live_scheduler import put_gang, put_node
 from test_pods_live import condition, live, put_pod
