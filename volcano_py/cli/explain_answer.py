@@ -171,8 +171,8 @@ def _of_profile(facts: Facts, subject: str, early: Cause) -> Answer | None:
         return None
     found = _reported(facts, subject)
     found.notes.append(
-        f"{early.fields['scheduler']} is a profile of the scheduler, whose file this command cannot read, so nothing was "
-        "tried, and the answer is what the scheduler has reported"
+        f"{early.fields['scheduler']} is a profile of the scheduler, whose file this command cannot read, so nothing "
+        "was tried, and the answer is what the scheduler has reported"
     )
     return found
 

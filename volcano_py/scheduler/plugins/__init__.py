@@ -29,6 +29,7 @@ PLUGINS: Builders[PluginBuilder] = Builders(
         "resource-strategy-fit": f"{__name__}.resource_strategy_fit:ResourceStrategyFit",
         "resourcequota": f"{__name__}.resourcequota:ResourceQuotas",
         "sla": f"{__name__}.sla:Sla",
+        "sticky": f"{__name__}.sticky:Sticky",
         "task-topology": f"{__name__}.task_topology:TaskTopology",
         "tdm": f"{__name__}.tdm:Tdm",
         "usage": f"{__name__}.usage:Usage",
