@@ -4,6 +4,7 @@ docs/extension-points.md  every extension point: signature, when it is called, c
 docs/plugins/README.md    all plugins and actions: extension points, arguments, deviations
 docs/metrics.md           the metrics of the scheduler and of the controllers
 docs/reasons.md           every reason why a job waits, with its code, sentence and fields
+docs/rule-tests.md        the tests of each rule, plugin and action, found by its name
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.plugins.extender import Extender
 from volcano_py.scheduler.plugins.rescheduling import LastRun
 from volcano_py.scheduler.pods.metrics import PodMetrics
+from volcano_py.scheduler.profiles.registry import REGISTRY as PROFILE_PLUGINS
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 
@@ -205,11 +207,76 @@ def reasons() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+TESTS = DOCS.parent / "tests"
+KINDS_OF_RULES: dict[str, tuple[str, ...]] = {
+    "Plugins": ("scenarios/{name}.yaml", "scheduler/plugins/test_{name}.py"),
+    "Actions": ("scenarios/{name}.yaml", "scheduler/actions/test_{name}.py"),
+    "Rules about nodes": (
+        "scheduler/rules/test_{name}.py",
+        "scenarios/{name}.yaml",
+        "scheduler/profiles/{name}.yaml",
+    ),
+    "Plugins of profiles": (
+        "scheduler/profiles/{name}.yaml",
+        "scheduler/profiles/test_{name}.py",
+        "scheduler/rules/test_{name}.py",
+    ),
+}
+"""Where the tests of a plugin, an action and so on are, below `tests/`, by its name."""
+SHARED_BY_RULES = frozenset(("arrays", "domains", "node_masks", "score_line"))
+"""Modules of `scheduler/rules` without a rule of their own."""
+
+
+def named_rules() -> dict[str, list[str]]:
+    """The names of all plugins, actions, rules and profile plugins."""
+    rules = (DOCS.parent / "volcano_py" / "scheduler" / "rules").glob("*.py")
+    of_nodes = [p.stem for p in rules if not p.stem.startswith("_") and p.stem not in SHARED_BY_RULES]
+    of_profiles = [name for name, made in PROFILE_PLUGINS.items() if not made.default]
+    return {
+        "Plugins": sorted(REGISTRY.plugins),
+        "Actions": sorted(REGISTRY.actions),
+        "Rules about nodes": sorted(of_nodes),
+        "Plugins of profiles": sorted(of_profiles),
+    }
+
+
+def tables_of(kind: str, name: str) -> list[str]:
+    """The files below `tests/` with the tests of a rule. Words of a name are separated by hyphens in tables, and by
+    underscores in modules."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower().replace("_", "-")
+    found = []
+    for pattern in KINDS_OF_RULES[kind]:
+        path = pattern.format(name=words if pattern.endswith(".yaml") else words.replace("-", "_"))
+        if (TESTS / path).exists():
+            found.append(path)
+    return found
+
+
+def rule_tests() -> str:
+    """The page of the tests of each rule."""
+    lines = [
+        NOTE + "# Rules and their tests",
+        "",
+        "Each plugin, action and rule has tests of its name below `tests/`. A table (`.yaml`) contains clusters and",
+        "the decisions on them. The default plugins of profiles are tested together, by",
+        "`scheduler/profiles/scenarios.yaml` and by comparison with the rules of sessions in `differential/`.",
+        "",
+    ]
+    for kind, names in named_rules().items():
+        lines += [f"## {kind}", "", "| Name | Tests |", "|---|---|"]
+        for name in names:
+            tests = ", ".join(f"`{path}`" for path in tables_of(kind, name))
+            lines.append(f"| {name} | {tests or 'none of its name'} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
 PAGES = {
     "extension-points.md": extension_points,
     "plugins/README.md": plugins,
     "metrics.md": metrics,
     "reasons.md": reasons,
+    "rule-tests.md": rule_tests,
 }
 
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -14,6 +15,7 @@ from tests.cli.conftest import Vcctl
 from tests.e2e.cluster import bound, cluster, job, until
 from volcano_py.api.kinds import JOB, PODGROUP, ROLE, ROLEBINDING
 from volcano_py.api.meta import OwnerReference
+from volcano_py.api.scheduling import PodGroupCondition
 from volcano_py.cli import explain_facts
 from volcano_py.cli.explain_answer import Answer, Blocker, answer, timeline
 from volcano_py.cli.explain_facts import Facts
@@ -182,6 +184,21 @@ def test_a_podgroup_whose_pods_belong_to_another_scheduler() -> None:
         pod.spec.scheduler_name = "other"
     (blocker,) = answer(read, "volcano", True).blockers
     assert blocker.sentence == "spec.schedulerName of the pods (2) is other, so the scheduler volcano ignores them."
+
+
+def test_a_gang_of_a_profile_is_explained_by_what_the_scheduler_has_reported() -> None:
+    of_profile = {**SCENARIO, "jobs": {"g": {"min": 1, "pods": 2, "each": {"spec": {"schedulerName": "batch"}}}}}
+    found = facts("podgroup", "g", of_profile)
+    (group,) = found.snapshot.of("PodGroup")
+    text = "0/1 nodes can run the pod: 1 is rejected by plugin MachineGroups of profile batch"
+    condition = {"type": "Waiting", "status": "True", "reason": "NodeFilter", "message": text}
+    group.status.conditions = [msgspec.convert(condition, PodGroupCondition)]
+    explained = answer(found, "volcano", unblock=True)
+    (blocker,) = explained.blockers
+    assert (blocker.code, blocker.sentence) == ("NodeFilter", text)
+    assert any("batch is a profile of the scheduler" in note for note in explained.notes)
+    group.status.conditions = []
+    assert [b.code for b in answer(found, "volcano", unblock=True).blockers] == ["WrongSchedulerName"]
 
 
 @pytest.mark.parametrize(

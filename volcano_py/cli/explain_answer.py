@@ -119,7 +119,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         verdict = f"{running} of {subject} {runs}, and none is pending; their scheduler is {names_other}."
         return Answer(subject, "running", verdict)
     if early is not None:
-        return _pending(subject, early)
+        return _of_profile(facts, subject, early) or _pending(subject, early)
     if _lacks(facts):
         return _reported(facts, subject)
     if problem := _failed_create(facts):
@@ -160,6 +160,21 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     if unblock and is_over(trials):
         result.notes.append("many jobs wait, so only some changes were tried; others may help as well")
     return result
+
+
+def _of_profile(facts: Facts, subject: str, early: Cause) -> Answer | None:
+    """What the scheduler has reported about a gang of another schedulerName: that is a profile, whose file the command
+    cannot read. None: the scheduler has reported nothing."""
+    group = next((g for g in facts.snapshot.of("PodGroup") if g.metadata.key == facts.group), None)
+    waits = group is not None and any(c.type == "Waiting" and c.status == "True" for c in group.status.conditions or ())
+    if early.code != WRONG_SCHEDULER.code or not waits:
+        return None
+    found = _reported(facts, subject)
+    found.notes.append(
+        f"{early.fields['scheduler']} is a profile of the scheduler, whose file this command cannot read, so nothing "
+        "was tried, and the answer is what the scheduler has reported"
+    )
+    return found
 
 
 def _being_deleted(facts: Facts, since: str) -> str:

@@ -36,6 +36,8 @@ class Containment:
         self.watchdog = Watchdog(limit, options.plugin_deadline, self._modules)
         self.attempts = Watchdog(options.plugin_deadline, 0.0, dict, what="an attempt to schedule a pod of a profile")
         """Watches the attempts of profiles, pod by pod."""
+        self.profile_modules: Callable[[], dict[str, str]] = dict
+        """The plugins of profiles, which a cycle calls for gangs, by module."""
         self.conduct = PluginConduct(self._report, options.plugin_deadline)
         self._registry = registry
         self._source = source
@@ -47,6 +49,11 @@ class Containment:
     def configuration(self) -> Configuration:
         """The configuration for the next cycle."""
         return self.conduct.applied(self._source.configuration, self._clock())
+
+    @property
+    def not_called(self) -> list[str]:
+        """Plugins that are off or closed."""
+        return [name for name, c in self.conduct.conditions.items() if c.state != "failing"]
 
     def stuck(self, stuck: CycleStuck) -> None:
         """A cycle was ended."""
@@ -88,4 +95,4 @@ class Containment:
     def _modules(self) -> dict[str, str]:
         """The plugins that are not built in, by module."""
         names = [name for name in self._registry.plugins if not self._registry.plugins.is_built_in(name)]
-        return {self._registry.plugins[name].__module__: name for name in names}
+        return self.profile_modules() | {self._registry.plugins[name].__module__: name for name in names}

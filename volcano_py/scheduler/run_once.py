@@ -27,6 +27,7 @@ from volcano_py.scheduler.model.spec_class import PodKeys
 from volcano_py.scheduler.model.verification import differences
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
+from volcano_py.scheduler.profiles.session_rules import SessionRules
 from volcano_py.scheduler.session_close.close import Timer, close
 
 REGISTRY = Registry(PLUGINS.load(), ACTIONS.load())
@@ -83,6 +84,7 @@ def run_once(
     timer: Timer | None = None,
     assume: bool = True,
     report_jobs: bool = True,
+    profiles: SessionRules | None = None,
 ) -> Report:
     """Run the configured actions once over the model.
 
@@ -91,12 +93,15 @@ def run_once(
     budget  limit of tasks to try; None: no limit
     assume  whether the model counts the plan as done; False for trials, after which the model is as before
     report_jobs  whether statuses, conditions and Events are part of the plan; False for trials of a placement
+    profiles  the profiles whose rules hold for the pods of their schedulerNames
     emit    is called with the operations of each statement
     """
     planner = Planner(model, emit)
     timed = timer or (lambda _kind, _name: nullcontext())
     with timed("session", "open"):
-        begin_cycle(model, configuration, now, PodKeys(*registry.keys_of(configuration)))
+        rules = profiles if configuration.deviations.profile_rules else None
+        keys = PodKeys(*registry.keys_of(configuration), rules.names if rules is not None else frozenset())
+        begin_cycle(model, configuration, now, keys)
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
     report = Report(session, planner.operations)
     if model.check_states:
@@ -104,6 +109,8 @@ def run_once(
     try:
         end_claims(session)
         with timed("session", "plugins"):
+            if rules is not None:
+                rules.open(session)
             plugins = open_plugins(session, registry, report, timed)
         for name in configuration.actions:
             with timed("action", name):
@@ -112,6 +119,8 @@ def run_once(
             with timed("session", "close"):
                 close(session, plugins, timed)
     finally:
+        if rules is not None:
+            rules.close()
         if assume:
             planner.assume(session.new_statuses)
             count_rounds(session, planner.operations)

@@ -54,6 +54,7 @@ from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
 from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 from volcano_py.scheduler.pods.live import LiveProfiles
+from volcano_py.scheduler.profiles.session_rules import SessionRules
 from volcano_py.scheduler.rebuild import Rebuild
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.reload import INTERVAL
@@ -143,6 +144,7 @@ class Scheduler:
             self.cache.follower = self.profiles
             live = self.profiles
             self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
+            self.containment.profile_modules = lambda: live.plugin_modules
             live.watching, live.on_stuck = self.containment.attempts.watching, self._stuck
             live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
         self.audit: Audit | None = None
@@ -288,6 +290,7 @@ class Scheduler:
                     sample_size=sample_size,
                     timer=self.reporter.metrics.timer,
                     assume=self.shadow is None,
+                    profiles=self._profile_rules(),
                 )
             decided = report.plan
         except CycleStuck as stuck:
@@ -317,6 +320,9 @@ class Scheduler:
                 self.recorder.end(decided)
         return inf
 
+    def _profile_rules(self) -> SessionRules | None:
+        return self.profiles.rules_for_session(self.containment.not_called) if self.profiles is not None else None
+
     def _stuck(self, stuck: CycleStuck) -> None:
         """A cycle, or an attempt of a profile, was ended half-way."""
         if self.recorder is not None:
@@ -330,7 +336,14 @@ class Scheduler:
         configuration, sample_size = self.source.configuration, self.options.sample_size
         model = self.cache.model
         return run_once(
-            model, configuration, time.time(), self._seed, registry=self.registry, sample_size=sample_size, assume=False
+            model,
+            configuration,
+            time.time(),
+            self._seed,
+            registry=self.registry,
+            sample_size=sample_size,
+            assume=False,
+            profiles=self._profile_rules(),
         )
 
     def _send(self, operations: Sequence[Operation]) -> None:

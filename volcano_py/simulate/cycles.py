@@ -22,6 +22,8 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.profiles import configuration as profiles
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind
@@ -71,7 +73,10 @@ class Simulation:
         features: frozenset[str] = DEFAULT_GATES,
         shard: Shard | None = None,
         recreates: bool = False,
+        profiles: profiles.Configuration | None = None,
     ) -> None:
+        """`profiles`: the session also places gangs of their schedulerNames, by their rules. Raises
+        ConfigurationError."""
         self.registry = registry
         self.shard = shard
         self.raw = raw
@@ -80,8 +85,11 @@ class Simulation:
         given = list(manifests)
         self.now = _latest(given) if now is None else now
         self.seed = seed
+        if profiles is not None:
+            scheduler_names |= {p.name for p in profiles.profiles}
         self.scheduler_names = scheduler_names
         self.cluster = Cluster(default_queue=default_queue, features=features)
+        self.pods = PodScheduler(profiles, features, self.cluster) if profiles is not None else None
         self.warnings: list[str] = []
         """Warnings about the configuration, each once; complete after the first cycle."""
         self.refused: list[str] = []
@@ -129,7 +137,14 @@ class Simulation:
             emitted.extend(operations)
 
         report = run_once(
-            self.cluster, configuration, self.now, self.seed, emit=emit, registry=self.registry, shard=self.shard
+            self.cluster,
+            configuration,
+            self.now,
+            self.seed,
+            emit=emit,
+            registry=self.registry,
+            shard=self.shard,
+            profiles=self.pods.session_rules if self.pods is not None else None,
         )
         self.warnings += [w for w in dict.fromkeys(report.warnings) if w not in self.warnings]
         writes = ClaimWrites(self.objects, self.put, self.drop)

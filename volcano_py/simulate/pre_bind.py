@@ -23,6 +23,7 @@ from volcano_py.scheduler.model.pre_bind import (
     BindVolume,
     PreBindStep,
     SelectNode,
+    StoreNode,
 )
 from volcano_py.simulate.manifests import Manifest
 
@@ -83,6 +84,8 @@ class ClaimWrites:
                         yield "PersistentVolumeClaim", f"{step.namespace}/{step.claim}"
                     case SelectNode():
                         yield "PersistentVolumeClaim", f"{step.namespace}/{step.claim}"
+                    case StoreNode():
+                        yield "PodGroup", f"{step.namespace}/{step.group}"
                     case AllocateClaim():
                         yield "ResourceClaim", f"{step.namespace}/{step.claim}"
                         if step.extended is not None:
@@ -102,6 +105,12 @@ class ClaimWrites:
                 self._allocate(step)
             case AwaitDevices():
                 self._await_devices(step)
+            case StoreNode():
+                group = deepcopy(self._get("PodGroup", f"{step.namespace}/{step.group}", ""))
+                group["metadata"]["annotations"] = (group["metadata"].get("annotations") or {}) | {
+                    step.annotation: step.node
+                }
+                self._put(group)
 
     def _get(self, kind: str, key: str, version: str) -> Manifest:
         found = self._objects.get((kind, key))

@@ -15,6 +15,7 @@ from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.profiles import configuration as profiles
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
 from volcano_py.testing.scopes import AFTER, BEFORE, ScopeCheck
@@ -57,7 +58,10 @@ def scenarios(path: str | Path) -> list[Scenario]:
 def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     """Run a scenario. Raises AssertionError with what differs."""
     gates = enabled_gates(scenario.get("featureGates") or {})
-    simulation = Simulation(manifests(scenario), seed=scenario.get("seed", 0), registry=known, features=gates)
+    of_pods = profiles.load(scenario["profiles"]) if "profiles" in scenario else None
+    simulation = Simulation(
+        manifests(scenario), seed=scenario.get("seed", 0), registry=known, features=gates, profiles=of_pods
+    )
     simulation.cluster.check_states = True
     for node, usage in (scenario.get("usage") or {}).items():
         at = simulation.now - usage.get("age", 0)

@@ -15,6 +15,7 @@
         n: {min: 2, pods: 3, native: {topology: zone, disruptionMode: PodGroup}}   # {}, or {policy: basic}
         s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
+      profiles: {profiles: [{schedulerName: batch, plugins: {...}}]}   # KubeSchedulerConfiguration; its gangs
       pods: [complete manifests, where the short form does not reach]
       featureGates: {SchedulingGatesQueueAdmission: true}
       expect: {bound: {g-0: n1}, ...}

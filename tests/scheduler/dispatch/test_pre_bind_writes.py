@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from volcano_py.api import core, dra, kinds, storage
+from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.meta import format_time
 from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, POD, RESOURCECLAIM
 from volcano_py.kube import Client
@@ -23,6 +24,7 @@ from volcano_py.scheduler.model.pre_bind import (
     BindVolume,
     PreBindStep,
     SelectNode,
+    StoreNode,
 )
 
 DATA = {"storageClassName": "none", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -235,3 +237,28 @@ async def test_a_claim_for_extended_resources_is_created_once_and_deleted(api: C
 def _condition(name: str, value: str) -> dict[str, str]:
     since = "2026-01-01T00:00:00Z"
     return {"type": name, "status": value, "reason": "Why", "message": "", "lastTransitionTime": since}
+
+
+async def test_the_node_of_a_pod_is_stored_once_and_removed_by_the_undo(api: Client) -> None:
+    made = await api.create(PODGROUP, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
+    step = StoreNode("default", "g", made["metadata"]["uid"], "volcano.sh/sticky-node.g-0", "n1")
+
+    async def stored() -> str:
+        found = await api.get(PODGROUP, "g", "default")
+        return str((found["metadata"].get("annotations") or {}).get(step.annotation, ""))
+
+    await carry_out(api, step)
+    version = (await api.get(PODGROUP, "g", "default"))["metadata"]["resourceVersion"]
+    await carry_out(api, step)
+    assert await stored() == "n1"
+    assert (await api.get(PODGROUP, "g", "default"))["metadata"]["resourceVersion"] == version
+    other = StoreNode(step.namespace, step.group, step.uid, step.annotation, "n2")
+    with pytest.raises(StepFailed, match=r"another node in the annotation volcano.sh/sticky-node.g-0: n1"):
+        await carry_out(api, other)
+    await undo(api, other)
+    assert await stored() == "n1"
+    await undo(api, step)
+    assert await stored() == ""
+    with pytest.raises(StepFailed, match="was deleted"):
+        await carry_out(api, StoreNode("default", "gone", "", step.annotation, "n1"))
+    await undo(api, StoreNode("default", "gone", "", step.annotation, "n1"))

@@ -22,13 +22,11 @@ def kubeconfig(tmp_path, api):
     return str(file)
 
 
-def put_node(api, name, cpu="8"):
+def put_node(api, name, cpu="8", labels=None):
     capacity = {"cpu": cpu, "memory": "256Gi", "pods": "110"}
     ready = [{"type": "Ready", "status": "True"}]
-    api.put(
-        "nodes",
-        {"metadata": {"name": name}, "status": {"allocatable": capacity, "capacity": capacity, "conditions": ready}},
-    )
+    status = {"allocatable": capacity, "capacity": capacity, "conditions": ready}
+    api.put("nodes", {"metadata": {"name": name, "labels": labels or {}}, "status": status})
 
 
 def put_gang(api, name, size, cpu="1", members=None):

@@ -14,6 +14,7 @@ from volcano_py.kube import Client, Conflict
 from volcano_py.scheduler.dispatch.node_lock_writes import lock_node, unlock_node
 from volcano_py.scheduler.dispatch.resource_claim_writes import allocate, await_devices, deallocate
 from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed, read, unchanged
+from volcano_py.scheduler.dispatch.stored_node_writes import remove_node, store_node
 from volcano_py.scheduler.model.pre_bind import (
     AllocateClaim,
     AwaitDevices,
@@ -22,6 +23,7 @@ from volcano_py.scheduler.model.pre_bind import (
     LockNode,
     PreBindStep,
     SelectNode,
+    StoreNode,
 )
 
 RETRIES = 5
@@ -43,6 +45,8 @@ async def carry_out(client: Client, step: PreBindStep) -> None:
             await _retried(allocate, client, step)
         case LockNode():
             await _retried(lock_node, client, step)
+        case StoreNode():
+            await _retried(store_node, client, step)
 
 
 async def undo(client: Client, step: PreBindStep) -> None:
@@ -58,6 +62,8 @@ async def undo(client: Client, step: PreBindStep) -> None:
             await _retried(deallocate, client, step)
         case LockNode():
             await _retried(unlock_node, client, step)
+        case StoreNode():
+            await _retried(remove_node, client, step)
 
 
 async def _retried(write: Any, client: Client, step: PreBindStep) -> None:

@@ -145,6 +145,10 @@ class Deviations:
     bare_pods: bool = _on(
         "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
     )
+    profile_rules: bool = _on(
+        "a pod that the session places and whose schedulerName is a profile's is subject to that profile's filters and "
+        "scores; Volcano has no profiles"
+    )
     held_nodes: bool = _on(
         "a node takes no new pods while the cache audit doubts the Node or a pod on it; Volcano does not compare its "
         "cache with the API server"

@@ -38,6 +38,7 @@ from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.hypernode_recovery import locate
 from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rank import rank
+from volcano_py.scheduler.framework.node_rules import Filter, Score
 from volcano_py.scheduler.framework.node_view import NodeView
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.sampling import Rotation
@@ -173,6 +174,9 @@ class Session(PluginFace):
         self._forget_old_nominations()
         self._shard = shard
         self._sample_size = sample_size
+        self.further_filters: list[tuple[str, Filter]] = []
+        self.further_scores: list[tuple[str, Score]] = []
+        """Rules beside those of the configured plugins, with their owners."""
         self.placement: Placement
         """Set when the plugins have registered their rules."""
 
@@ -257,7 +261,7 @@ class Session(PluginFace):
         shard = None
         if self._shard is not None:
             shard = np.array([name in self._shard.nodes for name in self.table.names], dtype=bool)
-        filters = self.rules.enabled_filters()
+        filters = [*self.rules.enabled_filters(), *self.further_filters]
         if self.cluster.held and self.deviations.held_nodes:
             filters.insert(0, (OWNER, HeldNodesFilter(self.cluster.held, self.table.names)))
         self.placement = Placement(
@@ -265,7 +269,7 @@ class Session(PluginFace):
             self.numbers,
             self._rank,
             filters,
-            self.rules.enabled_scores(),
+            [*self.rules.enabled_scores(), *self.further_scores],
             shard,
             self._shard is not None and self._shard.hard,
             self.cluster.rule_cache(),

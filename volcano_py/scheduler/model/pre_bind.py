@@ -91,10 +91,21 @@ class LockNode(Struct, tag_field="step", tag="lock-node", frozen=True, gc=False)
     """RFC 3339, with a fraction of a second that identifies this step."""
 
 
+class StoreNode(Struct, tag_field="step", tag="store-node", frozen=True, gc=False):
+    """Store the node of a pod in an annotation of its PodGroup. The step fails if another node is stored."""
+
+    namespace: str
+    group: str
+    uid: str
+    """The uid of the PodGroup."""
+    annotation: str
+    node: str
+
+
 LOCK_EXPIRES = 300.0
 """Seconds after which a node's lock is stale and ignored."""
 
-PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | AwaitDevices | LockNode
+PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | AwaitDevices | LockNode | StoreNode
 
 
 class PreBind(NamedTuple):
@@ -113,5 +124,7 @@ def object_of(step: PreBindStep) -> tuple[str, str, str]:
             return "ResourceClaim", step.namespace, step.claim
         case LockNode():
             return "Node", "", step.node
+        case StoreNode():
+            return "PodGroup", step.namespace, step.group
         case SelectNode() | AwaitVolume():
             return "PersistentVolumeClaim", step.namespace, step.claim

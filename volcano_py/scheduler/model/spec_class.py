@@ -160,19 +160,26 @@ def _resized(pod: Pod) -> bool:
     )
 
 
+_Values = tuple[list[str | None], list[str | None]] | tuple[list[str | None], list[str | None], str, int | None]
+
+
 class PodKeys(NamedTuple):
     """Labels and annotations of pods that plugins read in their rules: pods that differ in one of them are of different
     classes."""
 
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    profiles: frozenset[str] = frozenset()
+    """The schedulerNames with rules of their own: for their pods, name and priority are part of the class, too."""
 
-    def values(self, pod: Pod) -> tuple[list[str | None], list[str | None]] | None:
-        """What a pod has of them; None: nothing is declared."""
-        if not self.labels and not self.annotations:
+    def values(self, pod: Pod) -> _Values | None:
+        """What a pod has of them; None: nothing is declared, or nothing concerns it."""
+        profile = pod.spec.scheduler_name if pod.spec.scheduler_name in self.profiles else ""
+        if not self.labels and not self.annotations and not profile:
             return None
         labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        return [labels.get(key) for key in self.labels], [annotations.get(key) for key in self.annotations]
+        own = [labels.get(key) for key in self.labels], [annotations.get(key) for key in self.annotations]
+        return (*own, profile, pod.spec.priority) if profile else own
 
 
 class SpecClasses:

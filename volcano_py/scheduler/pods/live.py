@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -35,9 +35,13 @@ from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, Bind, Decision, Evict, Fail, Patch
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
+from volcano_py.scheduler.profiles.session_rules import SessionRules
 from volcano_py.scheduler.watchdog import CycleStuck
 
 log = logging.getLogger(__name__)
+
+BUILT_IN = "volcano_py.scheduler.profiles"
+"""The package of the plugins that are built in."""
 
 
 class _Binding(NamedTuple):
@@ -78,6 +82,8 @@ class LiveProfiles:
         self._send = send
         self._bindings: dict[str, _Binding] = {}
         self._tries: dict[str, _Tries] = {}
+        self._reported: frozenset[str] = frozenset()
+        """What was reported about rules that do not hold for gangs."""
         self.metrics = PodMetrics(
             registry, lambda: self.scheduler.queue.sizes(), lambda: dict(self.scheduler.queue.incoming)
         )
@@ -155,11 +161,26 @@ class LiveProfiles:
         pod = self.scheduler.cluster.pod(f"{operation.namespace}/{operation.name}")
         return pod if pod is not None and pod.pod.metadata.uid == operation.uid else None
 
+    def rules_for_session(self, closed: Collection[str]) -> SessionRules:
+        """See PodScheduler."""
+        return self.scheduler.rules_for_session(time.monotonic(), closed)
+
+    @property
+    def plugin_modules(self) -> dict[str, str]:
+        """The plugins that are not built in, by module."""
+        kinds = {name: r.kind for name, r in self._file.configuration.registry.items() if not r.default}
+        return {k.__module__: name for name, k in kinds.items() if not k.__module__.startswith(f"{BUILT_IN}.")}
+
     # ---- from the dispatcher ----------------------------------------------------------------------------
 
     def handle_result(self, operation: Operation, result: Result) -> bool:
         """Take the result of a binding that a profile has decided; whether there is nothing left to do about it."""
-        if not isinstance(operation, plan.Bind) or operation.uid not in self._bindings:
+        if not isinstance(operation, plan.Bind):
+            return False
+        if operation.uid not in self._bindings:
+            if result.outcome == "done" and (pod := self._pod_of(operation)) is not None:
+                now = time.monotonic()
+                self._carry_out(self.scheduler.bound_by_session(pod, operation.node, now), now)
             return False
         if result.outcome in ("done", "superseded"):
             self._bound(operation.uid)
@@ -205,6 +226,10 @@ class LiveProfiles:
     def _configure(self) -> None:
         self.scheduler = PodScheduler(self._file.configuration, self._file.features, self._cache.model)
         self._feed = Feed(self.scheduler, self.names)
+        for text in self.scheduler.session_rules.left_out:
+            if text not in self._reported:
+                log.warning("%s: %s", self._file.path, text)
+        self._reported = frozenset(self.scheduler.session_rules.left_out)
 
     def _has_time(self) -> bool:
         """Whether time alone may change something: a back-off ends, or a wait at Permit."""

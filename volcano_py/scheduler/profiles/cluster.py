@@ -48,6 +48,8 @@ class Cluster:
         self._with_affinity: dict[str, NodeInfo] = {}
         self._seen = -1
         self._infos: dict[str, PodInfo] = {}
+        self._moved: dict[str, None] = {}
+        """Nodes with moves of the open session."""
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
         self._nominated_to: dict[str, dict[str, PodInfo]] = {}
 
@@ -78,6 +80,12 @@ class Cluster:
         """The class of a pod: no rule about nodes distinguishes the pods of a class."""
         task = self.model.tasks.get(pod.key)
         return task.spec_class if task is not None and task.pod is pod.pod else self.model.classes.of(pod.pod)
+
+    def queue_of(self, pod: PodInfo) -> str:
+        """The queue of the pod's PodGroup; empty if it has none."""
+        task = self.model.tasks.get(pod.key)
+        job = self.model.jobs.get(task.job) if task is not None else None
+        return job.queue if job is not None and job.pod_group is not None and not job.shadow else ""
 
     @property
     def budgets(self) -> Mapping[str, PodDisruptionBudget]:
@@ -218,23 +226,53 @@ class Cluster:
                 self._with_affinity.pop(name, None)
                 self._columns = None
         for name in sorted(changed & model.nodes.index.keys(), key=model.nodes.index.__getitem__):
-            node = model.nodes.objects[model.nodes.index[name]]
-            info = self._nodes.get(name)
-            if info is None:
-                info = self._nodes[name] = NodeInfo(node)
+            self._follow(name)
+
+    def _follow(self, name: str) -> None:
+        """Update a node as the model has it."""
+        node = self.model.nodes.objects[self.model.nodes.index[name]]
+        info = self._nodes.get(name)
+        if info is None:
+            info = self._nodes[name] = NodeInfo(node)
+            self._columns = None
+        elif info.node is not node:
+            zone = _zone(info)
+            info.update(node)
+            if _zone(info) != zone:
                 self._columns = None
-            elif info.node is not node:
-                zone = _zone(info)
-                info.update(node)
-                if _zone(info) != zone:
-                    self._columns = None
-            self._update_pods(info, model.on_node.get(name, {}))
-            if info.with_affinity:
-                self._with_affinity[name] = info
-            else:
-                self._with_affinity.pop(name, None)
-            if self._columns is not None:
-                self._columns.update(info)
+        self._update_pods(info, self.model.on_node.get(name, {}))
+        self._changed(info)
+
+    def _changed(self, info: NodeInfo) -> None:
+        """The pods of a node have changed."""
+        if info.with_affinity:
+            self._with_affinity[info.name] = info
+        else:
+            self._with_affinity.pop(info.name, None)
+        if self._columns is not None:
+            self._columns.update(info)
+
+    # ---- following a session ----------------------------------------------------------------------------
+
+    def move(self, task: Task, node: str, sign: int) -> None:
+        """Count a pod on a node (+1), or no longer (-1), as the open session does; `end_moves` undoes it."""
+        info = self.nodes.get(node)
+        if info is None:
+            return
+        pod = self.info(task.pod)
+        if sign > 0:
+            info.add(pod)
+        else:
+            info.remove(pod)
+        self._moved[node] = None
+        self._changed(info)
+
+    def end_moves(self) -> None:
+        """The session is closed: all nodes are as the model has them."""
+        moved, self._moved = self._moved, {}
+        for name in moved:
+            if name in self._nodes and name in self.model.nodes.index:
+                self._follow(name)
 
     def _update_pods(self, node: NodeInfo, tasks: Mapping[str, Task]) -> None:
         for key in [k for k in node.pods if k not in tasks]:

@@ -51,6 +51,7 @@ class Columns:
         """For rules about its nodes; `of_model` sorts their results."""
         in_model = model.nodes.index
         self._of_model: Indices = np.array([in_model[info.name] for info in infos], dtype=np.intp)
+        self._at_model: Indices | None = None
         self._domains: dict[str, Domains] = {}
         self._counts: dict[Hashable, tuple[Ints, int]] = {}
         for i, info in enumerate(infos):
@@ -86,6 +87,20 @@ class Columns:
         """Values by column of the model's nodes, in the order of these columns."""
         found: Array = values[self._of_model]  # type: ignore[assignment]
         return found
+
+    def to_model(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in the order of these columns, by column of the model's nodes."""
+        found: NDArray[Any] = np.zeros(len(self.model.nodes), dtype=values.dtype)
+        found[self._of_model] = values
+        return found
+
+    def at_model(self, nodes: Indices) -> Indices:
+        """Columns of the model's nodes as these columns."""
+        if self._at_model is None:
+            self._at_model = np.empty(len(self._of_model), dtype=np.intp)
+            self._at_model[self._of_model] = np.arange(len(self._of_model))
+        at: Indices = self._at_model[nodes]
+        return at
 
     def model_column(self, i: int) -> int:
         """The model's column of a node."""

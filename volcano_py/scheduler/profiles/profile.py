@@ -100,6 +100,8 @@ class Profile:
         self.bind: list[Bind] = at("bind")
         self.post_bind: list[PostBind] = at("postBind")
         handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
+        self.plugins: Mapping[str, Plugin] = made
+        self.config = config
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
         self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), Action.TAINT),)

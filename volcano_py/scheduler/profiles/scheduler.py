@@ -6,6 +6,7 @@ well. Decisions that follow from an event are returned by the next call of `atte
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from volcano_py.api.core import Node
@@ -24,6 +25,7 @@ from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
+from volcano_py.scheduler.profiles.session_rules import SessionRules
 
 _GANG = "GangScheduling"
 
@@ -40,6 +42,8 @@ class PodScheduler:
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
+        self.session_rules = SessionRules(self._profiles.values(), config.registry, self.cluster)
+        """The rules of the profiles for pods that the session places."""
         self.queue = SchedulingQueue(
             self._profiles, config.initial_backoff, config.max_backoff, early, self._world.emit
         )
@@ -219,6 +223,19 @@ class PodScheduler:
                 self._cycles.fail(cycle, failure(f"binding rejected: {error}"))
             else:
                 self._cycles.bound(key)
+        return self._answer()
+
+    def rules_for_session(self, now: float, closed: Collection[str] = ()) -> SessionRules:
+        """The rules of the profiles for pods that a session places, which begins now. `closed`: plugins that are not
+        called: their filters reject all nodes."""
+        self._world.now = now
+        self.session_rules.closed = frozenset(closed)
+        return self.session_rules
+
+    def bound_by_session(self, pod: PodInfo, node: str, now: float) -> list[Decision]:
+        """A pod of a profile that a session has placed is bound: plugins are called at PostBind."""
+        self._world.now = now
+        self.session_rules.bound(pod, node)
         return self._answer()
 
     # ---- decisions --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from volcano_py.api import names
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter
@@ -14,17 +15,15 @@ from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules import machine_groups as rule
 
-QUEUE = "scheduling.volcano.sh/queue-name"
-"""The annotation, or label, with a pod's queue."""
-_PRIVATE = unresolvable("node(s) belonged to another machine group")
-_NOT_OWN = unresolvable("node(s) didn't belong to the pod's machine group")
+_REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    node_label: str = "volcano.sh/machine-group"
+    node_label: str = rule.LABEL
     """The label of nodes with the group that owns the node."""
-    pod_label: str = "volcano.sh/machine-group"
+    pod_label: str = rule.LABEL
     """The label of pods with the group for which they run; it has precedence over queue and namespace."""
     queues: dict[str, str] = {}
     """The group of the pods of each queue."""
@@ -41,13 +40,13 @@ class MachineGroups(Filter):
 
     def __init__(self, arguments: Arguments, handle: Handle) -> None:
         self._args = arguments
+        self._membership = rule.Membership(arguments.pod_label, arguments.queues, arguments.namespaces)
+        self._cluster = handle.cluster
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        owner = node.labels.get(self._args.node_label, "")
-        group = self.group_of(pod)
-        if owner == group or (not owner and self._args.spill):
-            return SUCCESS
-        return _PRIVATE if owner else _NOT_OWN
+        owner = rule.owner(node.node, self._args.node_label)
+        found = rule.rejection(self.group_of(pod), owner, self._args.spill)
+        return SUCCESS if found is None else _REJECTED[found]
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -57,13 +56,13 @@ class MachineGroups(Filter):
 
     def group_of(self, pod: PodInfo) -> str:
         """The group for which a pod runs; empty if it has none."""
+        return self._membership.group_of(pod.labels, self._queue_of(pod), pod.namespace)
+
+    def _queue_of(self, pod: PodInfo) -> str:
+        """The queue of the pod's PodGroup; of a pod without one, its annotation, or label."""
         annotations = pod.pod.metadata.annotations or {}
-        queue = annotations.get(QUEUE) or pod.labels.get(QUEUE, "")
-        return (
-            pod.labels.get(self._args.pod_label)
-            or self._args.queues.get(queue)
-            or self._args.namespaces.get(pod.namespace, "")
-        )
+        of_job = self._cluster.queue_of(pod)
+        return of_job or annotations.get(names.POD_QUEUE_NAME) or pod.labels.get(names.POD_QUEUE_NAME, "")
 
     def _node_helps(self, pod: PodInfo, old: Any, new: Any) -> bool:
         return new is not None and self.filter(CycleState(), pod, NodeInfo(new)).ok

@@ -18,8 +18,9 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable
+from volcano_py.scheduler.rules import sticky as rule
 
-_ELSEWHERE = unresolvable("already stuck to another node")
+_ELSEWHERE = unresolvable(rule.ELSEWHERE)
 
 
 class Owner(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -30,7 +31,7 @@ class Owner(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     owners: list[Owner] = []
     """The kinds from the pod's owner up; the last one has the annotation."""
-    annotation: str = "volcano.sh/sticky-node"
+    annotation: str = rule.ANNOTATION
     """The annotation of the last owner with the name of the node. Remove it to place the pod on another node."""
     per_pod: bool = False
     """Whether the owner has several pods, as a StatefulSet or a Volcano Job: the pod's name is added to the
@@ -75,7 +76,7 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         memory: _Memory = state.read(self.name)
-        return SUCCESS if memory.node in ("", node.name) else _ELSEWHERE
+        return SUCCESS if rule.accepts(memory.node, node.name) else _ELSEWHERE
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         memory: _Memory | None = state.read(self.name)
@@ -104,14 +105,13 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
             if i + 1 < len(self._chain):
                 reference = _controller(owner["metadata"], self._chain[i + 1])
         assert owner is not None
-        annotation = f"{self._args.annotation}.{pod.name}" if self._args.per_pod else self._args.annotation
+        annotation = rule.annotation_of(self._args.annotation, pod.name, self._args.per_pod)
         return _Memory(owner, annotation, self._node(owner, annotation))
 
     def _node(self, owner: Manifest, annotation: str) -> str:
-        shown = _annotations(owner).get(annotation, "")
-        key = owner["metadata"]["uid"], annotation
-        node = shown or self._written.get(key, "")
-        return "" if self._args.release_on_node_loss and self._handle.node(node) is None else node
+        written = self._written.get((owner["metadata"]["uid"], annotation), "")
+        shown = _annotations(owner) if _annotations(owner).get(annotation) else {annotation: written}
+        return rule.stored(shown, annotation, self._handle.cluster.nodes, self._args.release_on_node_loss)
 
     def observe(self, event: Event) -> None:
         """Drop a written node when it is observed, or its owner was deleted."""
