@@ -14,12 +14,3 @@ def default_normalise(raw: Floats, reverse: bool) -> Floats:
         return np.full(len(raw), 100.0) if reverse else raw.astype(np.float64)
     scaled = np.floor(100 * raw / highest)
     return 100 - scaled if reverse else scaled
-
-
-def min_max_normalise(raw: Floats) -> Floats:
-    """From 0 for the lowest to 100 for the highest; 0 if all are equal."""
-    low, high = raw.min(), raw.max()
-    if high == low:
-        return np.zeros(len(raw))
-    scaled: Floats = np.trunc(100.0 * ((raw - low) / (high - low)))
-    return scaled

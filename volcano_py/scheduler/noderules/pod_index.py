@@ -11,63 +11,22 @@ The index is created when the first rule of a session reads it, and follows the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from volcano_py.api.affinity import PodAffinity, PodAffinityTerm
 from volcano_py.api.meta import LabelSelector
-from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
+from volcano_py.scheduler.rules.arrays import Ints
+from volcano_py.scheduler.rules.pod_affinity import PodTerms, Term, terms_of
 from volcano_py.scheduler.rules.spread import OWNERS
 
-Counts = NDArray[np.int64]
 
-
-class PodTerms(NamedTuple):
-    """The affinity terms of a class: required ones, and (weight, term) pairs."""
-
-    affinity: list[PodAffinityTerm]
-    anti_affinity: list[PodAffinityTerm]
-    preferred: list[tuple[int, PodAffinityTerm]]
-    """Weights of preferred anti-affinity are negative."""
-
-    def all(self) -> Iterator[PodAffinityTerm]:
-        yield from self.affinity
-        yield from self.anti_affinity
-        for _, term in self.preferred:
-            yield term
-
-    def __bool__(self) -> bool:
-        return bool(self.affinity or self.anti_affinity or self.preferred)
-
-
-NO_TERMS = PodTerms([], [], [])
-
-
-def terms_of(cls: SpecClass) -> PodTerms:
+def terms_of_class(cls: SpecClass) -> PodTerms:
     """The affinity terms between pods of a class."""
-    a = cls.affinity
-    if a is None or (a.pod_affinity is None and a.pod_anti_affinity is None):
-        return NO_TERMS
-    return PodTerms(
-        _required(a.pod_affinity),
-        _required(a.pod_anti_affinity),
-        _preferred(a.pod_affinity, +1) + _preferred(a.pod_anti_affinity, -1),
-    )
-
-
-def _required(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
-    return (affinity.required_during_scheduling_ignored_during_execution if affinity else None) or []
-
-
-def _preferred(affinity: PodAffinity | None, sign: int) -> list[tuple[int, PodAffinityTerm]]:
-    found = affinity.preferred_during_scheduling_ignored_during_execution if affinity else None
-    return [(sign * w.weight, w.pod_affinity_term) for w in found or ()]
+    return terms_of(cls.affinity, cls.namespace)
 
 
 def selector_keys(selector: LabelSelector | None) -> Iterator[str]:
@@ -98,7 +57,7 @@ class Holders:
     def __init__(self, cls: SpecClass, nodes: int) -> None:
         self.cls = cls
         self.namespace = cls.namespace
-        self.terms = terms_of(cls)
+        self.terms = terms_of_class(cls)
         self.pods = np.zeros(nodes, dtype=np.int64)
 
 
@@ -110,8 +69,8 @@ class PodIndex:
         self.nodes = len(session.table)
         keys = set(extra_keys)
         for cls in session.cluster.classes.all():
-            for term in terms_of(cls).all():
-                keys.update(selector_keys(term.label_selector))
+            for term in terms_of_class(cls).all():
+                keys.update(selector_keys(term.selector))
             for c in cls.spread:
                 keys.update(selector_keys(c.label_selector))
                 keys.update(c.match_label_keys or ())
@@ -119,9 +78,10 @@ class PodIndex:
         self._classes: dict[tuple[str, ...], LabelClass] = {}
         self._by_labels: ByLabels[LabelClass] = ByLabels()
         self._holders: dict[int, Holders] = {}
-        self._anti_affinity: BySelector[tuple[Holders, PodAffinityTerm]] = BySelector()
-        self._preferred: BySelector[tuple[Holders, int, PodAffinityTerm]] = BySelector()
+        self._anti_affinity: BySelector[tuple[Holders, Term]] = BySelector()
+        self._preferred: BySelector[tuple[Holders, Term]] = BySelector()
         self._terms: dict[int, PodTerms] = {}
+        self._own_terms: dict[int, PodTerms] = {}
         session.kube.on_pods(self._move)
         self.with_affinity = np.zeros(self.nodes, dtype=bool)
         self.with_anti_affinity = np.zeros(self.nodes, dtype=bool)
@@ -144,7 +104,18 @@ class PodIndex:
     def terms(self, cls: SpecClass) -> PodTerms:
         known = self._terms.get(cls.id)
         if known is None:
-            known = self._terms[cls.id] = terms_of(cls)
+            known = self._terms[cls.id] = terms_of_class(cls)
+        return known
+
+    def own_terms(self, cls: SpecClass) -> PodTerms:
+        """The terms of a class for a task that is to be placed: with the namespaces that they match now."""
+        known = self._own_terms.get(cls.id)
+        if known is None:
+            terms = self.terms(cls)
+            objects = self._session.cluster.others.get("Namespace", {}) if terms else {}
+            known = self._own_terms[cls.id] = terms.resolved(
+                {name: each.metadata.labels or {} for name, each in objects.items()}
+            )
         return known
 
     def label_class(self, task: Task) -> LabelClass:
@@ -172,62 +143,36 @@ class PodIndex:
     def _hold(self, cls: SpecClass) -> Holders:
         holders = self._holders[cls.id] = Holders(cls, self.nodes)
         for term in holders.terms.anti_affinity:
-            self._anti_affinity.add((holders, term), term.label_selector)
-        for weight, term in holders.terms.preferred:
-            self._preferred.add((holders, weight, term), term.label_selector)
+            self._anti_affinity.add((holders, term), term.selector)
+        for term in holders.terms.preferred:
+            self._preferred.add((holders, term), term.selector)
         return holders
 
     def label_classes(self, selector: LabelSelector | None) -> Iterable[LabelClass]:
         """The label classes that a selector can match."""
         return self._by_labels.candidates(selector)
 
-    def against(self, task: Task) -> Iterator[tuple[Holders, PodAffinityTerm]]:
+    def against(self, task: Task) -> Iterator[tuple[Holders, Term]]:
         """The pods with a required anti-affinity term that selects a task, with this term."""
+        return self._selecting(self._anti_affinity, task)
+
+    def preferring(self, task: Task) -> Iterator[tuple[Holders, Term]]:
+        """The same for preferred terms."""
+        return self._selecting(self._preferred, task)
+
+    def _selecting(self, terms: BySelector[tuple[Holders, Term]], task: Task) -> Iterator[tuple[Holders, Term]]:
         labels = task.pod.metadata.labels or {}
-        for holders, term in self._anti_affinity.candidates(labels):
-            if self.selects(term, holders.namespace, task.namespace, labels, incoming=False):
+        namespace = self._session.cluster.others.get("Namespace", {}).get(task.namespace)
+        of_namespace = namespace.metadata.labels if namespace is not None else None
+        for holders, term in terms.candidates(labels):
+            if term.selects(task.namespace, labels, of_namespace):
                 yield holders, term
 
-    def preferring(self, task: Task) -> Iterator[tuple[Holders, int, PodAffinityTerm]]:
-        """The same for preferred terms, with their weights."""
-        labels = task.pod.metadata.labels or {}
-        for holders, weight, term in self._preferred.candidates(labels):
-            if self.selects(term, holders.namespace, task.namespace, labels, incoming=False):
-                yield holders, weight, term
-
-    def selects(
-        self,
-        term: PodAffinityTerm,
-        owner_namespace: str,
-        namespace: str,
-        labels: dict[str, str],
-        incoming: bool = True,
-    ) -> bool:
-        """Whether a term of a pod in `owner_namespace` selects a pod with these labels.
-
-        `incoming`: the term belongs to the pod to be placed. Its namespace selector is first evaluated over the
-        Namespace objects, so that a namespace without an object is not found; a term of an existing pod treats such a
-        namespace as one without labels.
-        """
-        if not matches(term.label_selector, labels):
-            return False
-        if not term.namespaces and term.namespace_selector is None:
-            return namespace == owner_namespace
-        if namespace in (term.namespaces or ()):
-            return True
-        if term.namespace_selector is None:
-            return False
-        known = self._session.cluster.others.get("Namespace", {}).get(namespace)
-        by = term.namespace_selector
-        if incoming and known is None and (by.match_labels or by.match_expressions):
-            return False
-        return matches(term.namespace_selector, known.metadata.labels if known else {})
-
-    def selected(self, term: PodAffinityTerm, owner_namespace: str) -> Counts:
-        """Per node, the number of pods that a term selects."""
+    def selected(self, term: Term) -> Ints:
+        """Per node, the number of pods that one of `own_terms` selects."""
         total = np.zeros(self.nodes, dtype=np.int64)
-        for c in self.label_classes(term.label_selector):
-            if self.selects(term, owner_namespace, c.namespace, c.labels):
+        for c in self.label_classes(term.selector):
+            if term.selects(c.namespace, c.labels):
                 total += c.pods
         return total
 

@@ -7,62 +7,17 @@ from collections.abc import Mapping
 
 import msgspec
 
-from volcano_py.api.affinity import (
-    Affinity,
-    NodeAffinity,
-    PodAffinity,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-    decode_affinity,
-    decode_topology_spread,
-)
+from volcano_py.api.affinity import NodeAffinity, TopologySpreadConstraint, decode_affinity, decode_topology_spread
 from volcano_py.api.core import ContainerPort, Pod, Toleration
 from volcano_py.api.meta import parse_time
-from volcano_py.api.selector import matches
 from volcano_py.scheduler.model.pod_request import non_zero_request, pod_request
 from volcano_py.scheduler.model.resource_names import CPU, PODS
 from volcano_py.scheduler.model.storage import claim_names
+from volcano_py.scheduler.rules.pod_affinity import terms_of
 
 FIRST = (CPU, "memory", "ephemeral-storage")
 """Resources that all nodes have, in the order of messages."""
-_NO_AFFINITY = Affinity()
 _NO_NODE_AFFINITY = NodeAffinity()
-_NO_POD_AFFINITY = PodAffinity()
-
-
-class Term:
-    """An affinity term of one pod, with its namespaces."""
-
-    __slots__ = ("key", "namespaces", "selector", "spaces", "weight")
-
-    def __init__(self, term: PodAffinityTerm, owner: str, weight: int = 0) -> None:
-        named = term.namespaces or ()
-        own = not named and term.namespace_selector is None
-        self.namespaces = frozenset((owner,)) if own else frozenset(named)
-        self.spaces = term.namespace_selector
-        self.selector = term.label_selector
-        self.key = term.topology_key
-        self.weight = weight
-
-    def selects(self, pod: PodInfo, namespace_labels: Mapping[str, str] | None) -> bool:
-        """Whether the term selects a pod whose namespace has these labels."""
-        if pod.namespace in self.namespaces or matches(self.spaces, namespace_labels):
-            return matches(self.selector, pod.labels)
-        return False
-
-    @property
-    def means(self) -> tuple[frozenset[str], bytes]:
-        """A key that is equal for terms that select the same pods."""
-        return self.namespaces, msgspec.msgpack.encode((self.selector, self.spaces))
-
-    def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> Term:
-        """The term with the names of the namespaces that its selector matches now."""
-        if self.spaces is None:
-            return self
-        other = object.__new__(Term)
-        other.spaces, other.selector, other.key, other.weight = self.spaces, self.selector, self.key, self.weight
-        other.namespaces = self.namespaces | {n for n, labels in namespaces.items() if matches(self.spaces, labels)}
-        return other
 
 
 class PodInfo:
@@ -95,14 +50,11 @@ class PodInfo:
         """The PersistentVolumeClaims of the pod, see `model.storage`."""
         self.claims = bool(self.volume_claims or spec.resource_claims or any("/" in name for name in self.requests))
         """Whether it claims volumes or devices, or may do so with an extended resource."""
-        affinity = decode_affinity(spec) or _NO_AFFINITY
-        self.node_affinity = affinity.node_affinity or _NO_NODE_AFFINITY
-        near, far = affinity.pod_affinity or _NO_POD_AFFINITY, affinity.pod_anti_affinity or _NO_POD_AFFINITY
-        self.affinity = self._required(near)
-        self.anti_affinity = self._required(far)
-        self.preferred = self._preferred(near, 1) + self._preferred(far, -1)
-        """Weights of anti-affinity are negative."""
-        self.has_terms = bool(self.affinity or self.anti_affinity or self.preferred)
+        affinity = decode_affinity(spec)
+        self.node_affinity = (affinity.node_affinity if affinity else None) or _NO_NODE_AFFINITY
+        terms = terms_of(affinity, self.namespace)
+        self.affinity, self.anti_affinity, self.preferred = terms
+        self.has_terms = bool(terms)
         self.spread: list[TopologySpreadConstraint] = decode_topology_spread(spec)
 
     def on(self, node: str) -> PodInfo:
@@ -126,13 +78,6 @@ class PodInfo:
         """The start time in seconds since the epoch."""
         text = self.pod.status.start_time
         return parse_time(text) if text else None
-
-    def _required(self, affinity: PodAffinity) -> list[Term]:
-        return [Term(t, self.namespace) for t in affinity.required_during_scheduling_ignored_during_execution or ()]
-
-    def _preferred(self, affinity: PodAffinity, sign: int) -> list[Term]:
-        terms = affinity.preferred_during_scheduling_ignored_during_execution or ()
-        return [Term(t.pod_affinity_term, self.namespace, sign * t.weight) for t in terms]
 
 
 def _whole(name: str, amount: float) -> int:

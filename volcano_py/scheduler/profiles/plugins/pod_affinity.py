@@ -1,4 +1,4 @@
-"""Required affinity and anti-affinity between pods. Kubernetes: InterPodAffinity, filtering.go.
+"""Required affinity and anti-affinity between pods, for profiles. Kubernetes: InterPodAffinity, filtering.go.
 
 The score is in `pod_preference`; both are points of one plugin.
 """
@@ -11,15 +11,16 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Bools, Columns, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins.pod_affinity_hints import AffinityHints
-from volcano_py.scheduler.profiles.plugins.pod_preference import Arguments, PodPreference
-from volcano_py.scheduler.profiles.pod_info import PodInfo, Term
+from volcano_py.scheduler.profiles.plugins.pod_preference import Arguments, PodPreference, pods_selected
+from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from volcano_py.scheduler.rules.pod_affinity import Term, is_any, is_near
 
 _AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 _ANTI = unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -50,26 +51,22 @@ class _State:
     def count(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
         """Count `other` on the node (sign 1), or uncount it (−1)."""
         self.count_terms_of(pod, other, node, sign)
-        if self.required and all(t.selects(other, None) for t in self.required):
+        if self.required and all(t.selects(other.namespace, other.labels) for t in self.required):
             for term in self.required:
                 _add(self.near, term, node, sign)
         for term in self.forbidden:
-            if term.selects(other, None):
+            if term.selects(other.namespace, other.labels):
                 _add(self.far, term, node, sign)
 
     def count_terms_of(self, pod: PodInfo, other: PodInfo, node: NodeInfo, sign: int) -> None:
         """Count the anti-affinity terms of another pod on the node that select the pod."""
         for term in other.anti_affinity:
-            if term.selects(pod, self.labels):
+            if term.selects(pod.namespace, pod.labels, self.labels):
                 _add(self.existing, term, node, sign)
 
     def count_selected(self, counts: Counts, terms: Sequence[Term], selecting: Sequence[Term], nodes: Columns) -> None:
         """Count the pods on all nodes that the `selecting` terms select together, in the domains of each of `terms`."""
-
-        def selected(node: NodeInfo) -> int:
-            return sum(all(t.selects(other, None) for t in selecting) for other in node.pods.values())
-
-        pods = nodes.count(("terms", *(t.means for t in selecting)), selected)
+        pods = pods_selected(selecting, nodes)
         for i in np.flatnonzero(pods).tolist():
             for term in terms:
                 _add(counts, term, nodes.infos[i], int(pods[i]))
@@ -111,26 +108,20 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         counts = self._counts(state)
-        if not _near(counts, pod, node):
+        labels = node.labels
+        required = [(t.key in labels, counts.near[t.key, labels.get(t.key, "")]) for t in counts.required]
+        if not is_near(required, _is_first(counts, pod)):
             return _AFFINITY
-        if any(counts.far[t.key, node.labels[t.key]] > 0 for t in counts.forbidden if t.key in node.labels):
+        if is_any(counts.far[t.key, labels[t.key]] for t in counts.forbidden if t.key in labels):
             return _ANTI
-        if any(counts.existing[key, value] > 0 for key, value in node.labels.items()):
-            return _EXISTING
-        return SUCCESS
+        return _EXISTING if is_any(counts.existing[label] for label in labels.items()) else SUCCESS
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         counts = self._counts(state)
-        fits, near = ok, np.ones(len(nodes), dtype=np.bool_)
-        for term in counts.required:
-            fits = fits & nodes.domains(term.key).has
-            near &= _in_domains(counts.near, term.key, nodes)
-        if not _is_first(counts, pod):
-            fits = fits & near
-        for term in counts.forbidden:
-            fits = fits & ~_in_domains(counts.far, term.key, nodes)
-        for key in {key for key, _ in counts.existing}:
-            fits = fits & ~_in_domains(counts.existing, key, nodes)
+        required = [(nodes.domains(t.key).has, _around(counts.near, t.key, nodes)) for t in counts.required]
+        far = is_any(_around(counts.far, t.key, nodes) for t in counts.forbidden)
+        existing = is_any(_around(counts.existing, key, nodes) for key in {key for key, _ in counts.existing})
+        fits: Bools = ok & is_near(required, _is_first(counts, pod)) & np.logical_not(far | existing)
         return fits
 
     def interests(self) -> Sequence[Interest]:
@@ -145,25 +136,12 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
         return found
 
 
-def _near(counts: _State, pod: PodInfo, node: NodeInfo) -> bool:
-    """Whether the pods to which the pod has affinity are in the node's domains."""
-    found = True
-    for term in counts.required:
-        value = node.labels.get(term.key)
-        if value is None:
-            return False
-        found = found and counts.near[term.key, value] > 0
-    if found:
-        return True
-    return _is_first(counts, pod)
-
-
 def _is_first(counts: _State, pod: PodInfo) -> bool:
     """Whether the pod is the first of a group with affinity to itself, so that all nodes fit."""
-    return not counts.near and all(t.selects(pod, None) for t in counts.required)
+    return not counts.near and all(t.selects(pod.namespace, pod.labels) for t in counts.required)
 
 
-def _in_domains(counts: Counts, key: str, nodes: Columns) -> Bools:
-    """The nodes in domains of a label with a count above 0."""
+def _around(counts: Counts, key: str, nodes: Columns) -> Ints:
+    """The count in each node's domain of a label."""
     domains = nodes.domains(key)
-    return domains.at_nodes(np.array([counts[key, value] for value in domains.values], dtype=np.int64)) > 0
+    return domains.at_nodes(np.array([counts[key, value] for value in domains.values], dtype=np.int64))

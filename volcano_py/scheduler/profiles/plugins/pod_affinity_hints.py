@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from volcano_py.api.core import Node
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.pod_info import PodInfo, Term
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.rules.pod_affinity import Term
 
 
 class AffinityHints:
@@ -30,7 +31,7 @@ class AffinityHints:
         if old is None:
             return False
         labels = self._cluster.labels_of(pod.namespace)
-        return _any(forbidden, old) or any(t.selects(pod, labels) for t in old.anti_affinity)
+        return _any(forbidden, old) or any(t.selects(pod.namespace, pod.labels, labels) for t in old.anti_affinity)
 
     def node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         """Whether a node that was created, or got another topology label, may help."""
@@ -49,8 +50,8 @@ class AffinityHints:
 
 
 def _all(terms: Sequence[Term], pod: PodInfo) -> bool:
-    return bool(terms) and all(t.selects(pod, None) for t in terms)
+    return bool(terms) and all(t.selects(pod.namespace, pod.labels) for t in terms)
 
 
 def _any(terms: Sequence[Term], pod: PodInfo) -> bool:
-    return any(t.selects(pod, None) for t in terms)
+    return any(t.selects(pod.namespace, pod.labels) for t in terms)

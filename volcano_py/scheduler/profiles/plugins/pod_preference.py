@@ -1,18 +1,20 @@
-"""Preferred affinity between pods. Kubernetes: InterPodAffinity, scoring.go."""
+"""Preferred affinity between pods, for profiles. Kubernetes: InterPodAffinity, scoring.go."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.columns import Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
+from volcano_py.scheduler.profiles.extension_points import Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo, Term
+from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
+from volcano_py.scheduler.rules.pod_affinity import Term, scores
 
 _KEY = "InterPodAffinity/score"
 
@@ -24,6 +26,15 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Whether only pods with preferred terms of their own are scored."""
 
 
+def pods_selected(terms: Sequence[Term], nodes: Columns) -> Ints:
+    """Per node, the pods that all of the terms select together."""
+
+    def selected(node: NodeInfo) -> int:
+        return sum(all(t.selects(other.namespace, other.labels) for t in terms) for other in node.pods.values())
+
+    return nodes.count(("terms", *(t.means for t in terms)), selected)
+
+
 class PodPreference(Score):
     def __init__(self, args: Arguments, cluster: Cluster) -> None:
         self._args = args
@@ -32,37 +43,39 @@ class PodPreference(Score):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         if self._args.ignore_preferred_terms_of_existing_pods and not pod.preferred:
             return SKIP
-        worth: Counter[tuple[str, str]] = Counter()
-        labels = self._cluster.labels_of(pod.namespace)
-        own = [t.resolved(self._cluster.namespaces) for t in pod.preferred]
-        hard = self._args.hard_pod_affinity_weight
-        for node in self._cluster.nodes.values() if own else self._cluster.nodes_with_affinity():
-            for other in node.pods.values() if own else node.with_affinity.values():
-                for term in own:
-                    if term.selects(other, None):
-                        _add(worth, term, term.weight, node)
-                for term in other.affinity if hard else ():
-                    if term.selects(pod, labels):
-                        _add(worth, term, hard, node)
-                for term in other.preferred:
-                    if term.selects(pod, labels):
-                        _add(worth, term, term.weight, node)
-        if not worth:
+        columns = self._cluster.columns
+        sums = np.zeros(len(columns), dtype=np.int64)
+        for term in (t.resolved(self._cluster.namespaces) for t in pod.preferred):
+            sums += term.weight * columns.domains(term.key).around(pods_selected((term,), columns))
+        for key, weights in self._weights_of_others(pod, columns).items():
+            sums += columns.domains(key).around(weights)
+        if not sums.any():
             return SKIP
-        state.write(_KEY, worth)
+        state.write(_KEY, sums)
         return SUCCESS
 
+    def _weights_of_others(self, pod: PodInfo, columns: Columns) -> dict[str, Ints]:
+        """By topology key: the weights of the terms of the pods on each node that select the pod."""
+        found: dict[str, Ints] = {}
+        labels = self._cluster.labels_of(pod.namespace)
+        hard = self._args.hard_pod_affinity_weight
+        for node in self._cluster.nodes_with_affinity():
+            i = columns.index[node.name]
+            for other in node.with_affinity.values():
+                weighted = [(t, t.weight) for t in other.preferred]
+                weighted += [(t, hard) for t in other.affinity if hard]
+                for term, weight in weighted:
+                    if term.selects(pod.namespace, pod.labels, labels):
+                        found.setdefault(term.key, np.zeros(len(columns), dtype=np.int64))[i] += weight
+        return found
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        worth: Counter[tuple[str, str]] = state.read(_KEY)
-        return sum(worth[key, value] for key, value in node.labels.items())
+        return int(state.read(_KEY)[self._cluster.columns.index[node.name]])
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
-        low, high = min(scores.values()), max(scores.values())
-        for node, value in scores.items():
-            scores[node] = int(MAX_SCORE * ((value - low) / (high - low))) if high > low else 0
+    def normalize(self, state: CycleState, pod: PodInfo, found: dict[str, int]) -> None:
+        values = scores(np.fromiter(found.values(), dtype=np.int64, count=len(found))).tolist()
+        found.update(zip(found, values, strict=True))
 
-
-def _add(worth: Counter[tuple[str, str]], term: Term, weight: int, node: NodeInfo) -> None:
-    value = node.labels.get(term.key)
-    if value is not None:
-        worth[term.key, value] += weight
+    def score_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, fits: Indices) -> Ints:
+        sums: Ints = state.read(_KEY)
+        return scores(sums[fits])
