@@ -7,6 +7,7 @@ it, and nothing else decides. It emits the plan while it runs; the model assumes
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -27,8 +28,10 @@ from volcano_py.scheduler.model.spec_class import PodKeys
 from volcano_py.scheduler.model.verification import differences
 from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
-from volcano_py.scheduler.profiles.session_rules import SessionRules
 from volcano_py.scheduler.session_close.close import Timer, close
+
+if TYPE_CHECKING:  # the plugins of profiles, which only some programs need
+    from volcano_py.scheduler.profiles.session_rules import SessionRules
 
 REGISTRY = Registry(PLUGINS.load(), ACTIONS.load())
 """The built-in plugins and actions, with all modules imported: no cycle waits for an import."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,12 +23,14 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE
-from volcano_py.scheduler.profiles import configuration as profiles
-from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind
 from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.profiles.configuration import Configuration as Profiles
+    from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 PERIOD = 1.0
 """Seconds between two cycles."""
@@ -73,7 +76,7 @@ class Simulation:
         features: frozenset[str] = DEFAULT_GATES,
         shard: Shard | None = None,
         recreates: bool = False,
-        profiles: profiles.Configuration | None = None,
+        profiles: Profiles | None = None,
     ) -> None:
         """`profiles`: the session also places gangs of their schedulerNames, by their rules. Raises
         ConfigurationError."""
@@ -89,7 +92,11 @@ class Simulation:
             scheduler_names |= {p.name for p in profiles.profiles}
         self.scheduler_names = scheduler_names
         self.cluster = Cluster(default_queue=default_queue, features=features)
-        self.pods = PodScheduler(profiles, features, self.cluster) if profiles is not None else None
+        self.pods: PodScheduler | None = None
+        if profiles is not None:
+            from volcano_py.scheduler.profiles.scheduler import PodScheduler  # only some programs need it
+
+            self.pods = PodScheduler(profiles, features, self.cluster)
         self.warnings: list[str] = []
         """Warnings about the configuration, each once; complete after the first cycle."""
         self.refused: list[str] = []

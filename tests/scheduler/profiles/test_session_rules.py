@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.core import Node
 from volcano_py.profile_plugin import (
     LOCAL,
     SKIP,
@@ -363,3 +365,60 @@ def test_preempt_evicts_until_the_filter_of_the_profile_accepts_the_node() -> No
         configurations=settings,
     )
     assert sorted(result.evicted) == ["default/app-0", "default/big-0"]
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "CardTypes": {"rare": ["H100"], "keepGpuNodesFree": True},
+    "MachineGroups": {"namespaces": {"default": "blue"}},
+    "Sticky": {"owners": [{"apiVersion": "v1", "kind": "ConfigMap"}]},
+}
+
+
+def with_rules(simulated: dict[str, Any]) -> Simulation:
+    enabled = [{"name": name} for name in RULES]
+    arguments = [{"name": name, "args": args} for name, args in RULES.items()]
+    profile = {"schedulerName": "batch", "plugins": {"multiPoint": {"enabled": enabled}}, "pluginConfig": arguments}
+    return Simulation(manifests(simulated), profiles=profiles.load({"profiles": [profile]}))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_codes_of_built_in_filters_are_the_results_of_the_plain_form(name: str) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "o"}
+    nodes: dict[str, Any] = {
+        "a": {"labels": {"volcano.sh/machine-group": "red"}},
+        "b": {"labels": {"volcano.sh/machine-group": "blue", "nvidia.com/gpu.product": "H100"}, "nvidia.com/gpu": 8},
+        "c": {"labels": {"nvidia.com/gpu.product": "A100"}, "nvidia.com/gpu": 8},
+        "d": {},
+    }
+    each: list[dict[str, Any]] = [
+        {},
+        {"labels": {"volcano.sh/machine-group": "red"}},
+        {"nvidia.com/gpu": 1, "annotations": {"volcano.sh/card-types": "A100"}},
+        {"nvidia.com/gpu": 1, "annotations": {"volcano.sh/preferred-card-types": "H100"}},
+        {"metadata": {"ownerReferences": [owner]}},
+    ]
+    jobs = {f"g{i}": {"each": {"spec": {"schedulerName": "batch"}, **fields}} for i, fields in enumerate(each)}
+    scheduler = with_rules({"nodes": nodes, "jobs": jobs}).pods
+    assert scheduler is not None
+    annotated = {"name": "o", "namespace": "default", "uid": "o", "annotations": {"volcano.sh/sticky-node": "c"}}
+    scheduler.set_object({"apiVersion": "v1", "kind": "ConfigMap", "metadata": annotated}, 0.0)
+    plugin: Any = scheduler.session_rules.selected("batch").filter[list(RULES).index(name)]
+    assert plugin.name == name
+    rejected = 0
+    for labels in ({}, {"volcano.sh/machine-group": "blue", "nvidia.com/gpu.product": "H100"}):
+        for i in range(len(each)):
+            pod = scheduler.cluster.pod(f"default/g{i}-0")
+            state, columns = CycleState(), scheduler.cluster.columns
+            assert pod is not None
+            if isinstance(plugin, PreFilter) and plugin.pre_filter(state, pod)[1].code is SKIP.code:
+                continue
+            codes, statuses = plugin.filter_codes(state, pod, columns)
+            found = [SUCCESS if code == 0 else statuses[code - 1] for code in codes]
+            assert found == [plugin.filter(state, pod, node) for node in columns.infos]
+            fitting = plugin.filter_fitting(state, pod, columns, np.ones(len(columns), dtype=bool))
+            assert fitting.tolist() == [status.ok for status in found]
+            rejected += len(found) - int(fitting.sum())
+        changed = manifests({"nodes": {"d": {"labels": labels, "nvidia.com/gpu": 1}}})[0]
+        scheduler.set_node(from_manifest(Node, changed), 1.0)
+        scheduler.cluster.model.upsert("Node", from_manifest(Node, changed))
+    assert rejected

@@ -111,6 +111,10 @@ def test_profiles() -> None:
     assert profile_findings(twice, PROFILE_PLUGINS) == [
         Finding("error", "profile a: two profiles have this schedulerName; names must be unique")
     ]
+    waits = {"schedulerName": "a", "plugins": {"multiPoint": {"enabled": [{"name": "GangPermit"}]}}}
+    waits["plugins"]["multiPoint"]["disabled"] = [{"name": "PrioritySort"}]
+    (hint,) = profile_findings({**good, "profiles": [waits]}, PROFILE_PLUGINS)
+    assert hint.severity == "hint" and "permit of GangPermit" in hint.text
 
 
 def test_the_configuration_of_a_configmap() -> None:

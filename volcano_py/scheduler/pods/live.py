@@ -178,7 +178,7 @@ class LiveProfiles:
         if not isinstance(operation, plan.Bind):
             return False
         if operation.uid not in self._bindings:
-            if result.outcome == "done" and (pod := self._pod_of(operation)) is not None:
+            if result.outcome in ("done", "superseded") and (pod := self._pod_of(operation)) is not None:
                 now = time.monotonic()
                 self._carry_out(self.scheduler.bound_by_session(pod, operation.node, now), now)
             return False

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import EVERY_EVENT, PLAIN, Event, Interest, Kind
@@ -106,6 +106,11 @@ class Filter(Plugin, ABC):
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
         """The array form for the scope DOMAIN: which nodes can run the pod. Only the results for nodes that are `ok`,
         which other filters accept, matter. None: there is no such form for this pod, or a node is an error."""
+        return None
+
+    def filter_codes(self, state: CycleState, pod: PodInfo, nodes: Columns) -> tuple[Codes, Sequence[Status]] | None:
+        """The array form with reasons, for the scope DOMAIN: 0 for a node that can run the pod, i for one that is
+        rejected with the status i - 1. A session calls it for pods of gangs. None: there is no such form."""
         return None
 
 

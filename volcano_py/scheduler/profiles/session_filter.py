@@ -78,9 +78,7 @@ class ProfileFilter:
         if self._filter is None or self._plugin.name in attempt.state.skip_filter:
             codes: _Numbers = np.zeros(count, dtype=np.int32)
         elif self._filter.scope is DOMAIN:
-            everywhere = np.ones(count, dtype=np.bool_)
-            fits = self._filter.filter_fitting(attempt.state, attempt.pod, attempt.columns, everywhere)
-            codes = self._from(self._filter, attempt, fits)
+            codes = self._domain(self._filter, attempt)
         else:
             codes = self._of_class(self._filter, task, attempt)
         only = attempt.only.get(self._plugin.name)
@@ -91,6 +89,17 @@ class ProfileFilter:
             named = np.array([info.name in only for info in attempt.columns.infos], dtype=np.bool_)
             codes = np.where(named, codes, elsewhere).astype(np.int32)
         return codes
+
+    def _domain(self, rule: Filter, attempt: Attempt) -> _Numbers:
+        """Results that depend on anything."""
+        found = rule.filter_codes(attempt.state, attempt.pod, attempt.columns)
+        if found is not None:
+            codes, statuses = found
+            numbers = [0, *(self._number(reason_of(status, rule)) for status in statuses)]
+            return np.array(numbers, dtype=np.int32)[codes]
+        everywhere = np.ones(len(attempt.columns), dtype=np.bool_)
+        fits = rule.filter_fitting(attempt.state, attempt.pod, attempt.columns, everywhere)
+        return self._from(rule, attempt, fits)
 
     def _of_class(self, rule: Filter, task: Task, attempt: Attempt) -> _Numbers:
         """Results that are kept for the pod's class."""

@@ -44,6 +44,10 @@ class SessionRules:
         texts = (left_out_text(name, found) for name, found in self._selected.items())
         return [text for text in texts if text]
 
+    def selected(self, profile: str) -> Selection:
+        """The plugins of a profile that take part."""
+        return self._selected[profile]
+
     def open(self, session: Session) -> None:
         """Add the rules to a session that is being opened. Call `close` at its end."""
         if not self.names:

@@ -7,6 +7,7 @@ from typing import Any
 
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
 from volcano_py.scheduler.profiles.registry import Registry
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.review.findings import Finding
 
 
@@ -14,6 +15,8 @@ def profile_findings(document: Mapping[str, Any], registry: Registry) -> list[Fi
     """The findings about the profiles."""
     try:
         found = load(document, registry=registry)
+        rules = PodScheduler(found).session_rules
     except ConfigurationError as error:
         return [Finding("error", str(error))]
-    return [Finding("warning", warning) for warning in found.warnings]
+    warnings = [Finding("warning", warning) for warning in found.warnings]
+    return warnings + [Finding("hint", text) for text in rules.left_out]

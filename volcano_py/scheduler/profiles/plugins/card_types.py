@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import is_
 from typing import Any, Literal
 
 import msgspec
 
+from volcano_py.api.core import Node
+from volcano_py.scheduler.framework.node_rules import Codes
+from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
@@ -17,6 +21,7 @@ from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolv
 from volcano_py.scheduler.rules import card_types as rule
 
 _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
+_STATUSES = [_REJECTED[code] for code in rule.Rejection]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -37,6 +42,8 @@ class CardTypes(PreFilter, Filter, Score):
 
     def __init__(self, arguments: Arguments, handle: Handle) -> None:
         self._labels = arguments.labels
+        self._nodes: tuple[list[Node], rule.NodeCards] | None = None
+        """The cards of these Node objects."""
         protection = rule.Protection(frozenset(arguments.rare), arguments.keep_gpu_nodes_free)
         filters = arguments.mode == "Filter" and bool(protection)
         self._by_filter = protection if filters else None
@@ -48,6 +55,16 @@ class CardTypes(PreFilter, Filter, Score):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         found = rule.rejection(self._wishes(pod), rule.cards(node.node, self._labels), self._by_filter)
         return SUCCESS if found is None else _REJECTED[found]
+
+    def filter_codes(self, state: CycleState, pod: PodInfo, nodes: Columns) -> tuple[Codes, Sequence[Status]]:
+        objects = [info.node for info in nodes.infos]
+        if self._nodes is None or len(objects) != len(self._nodes[0]) or not all(map(is_, objects, self._nodes[0])):
+            self._nodes = objects, rule.NodeCards(objects, self._labels)
+        return self._nodes[1].codes(self._wishes(pod), self._by_filter), _STATUSES
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
+        fits: Bools = self.filter_codes(state, pod, nodes)[0] == 0
+        return fits
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         return SUCCESS if self._by_score or self._wishes(pod).preferred else SKIP

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import names
+from volcano_py.scheduler.framework.node_rules import Codes
+from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter
@@ -18,6 +20,7 @@ from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules import machine_groups as rule
 
 _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
+_STATUSES = [_REJECTED[code] for code in rule.Rejection]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -42,11 +45,24 @@ class MachineGroups(Filter):
         self._args = arguments
         self._membership = rule.Membership(arguments.pod_label, arguments.queues, arguments.namespaces)
         self._cluster = handle.cluster
+        self._owners: tuple[Columns, int, rule.NodeOwners] | None = None
+        """The owners of the nodes of these columns, in this generation."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         owner = rule.owner(node.node, self._args.node_label)
         found = rule.rejection(self.group_of(pod), owner, self._args.spill)
         return SUCCESS if found is None else _REJECTED[found]
+
+    def filter_codes(self, state: CycleState, pod: PodInfo, nodes: Columns) -> tuple[Codes, Sequence[Status]]:
+        known = self._owners
+        if known is None or known[0] is not nodes or known[1] != nodes.generation:
+            owners = rule.NodeOwners((info.node for info in nodes.infos), self._args.node_label)
+            known = self._owners = nodes, nodes.generation, owners
+        return known[2].codes(self.group_of(pod), self._args.spill), _STATUSES
+
+    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
+        fits: Bools = self.filter_codes(state, pod, nodes)[0] == 0
+        return fits
 
     def interests(self) -> Sequence[Interest]:
         return (
