@@ -1,44 +1,50 @@
-"""Images: what the images of a pod add on each node, and the score that follows."""
+"""The rule about images: the images of nodes and of a pod to scores."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from volcano_py.api.core import ContainerImage, Node, NodeStatus
-from volcano_py.api.meta import ObjectMeta
+import numpy as np
+import pytest
+
+from volcano_py.api.codec import from_manifest
+from volcano_py.api.core import Node
 from volcano_py.scheduler.rules.images import NodeImages, scores
 
-MIB = 1024 * 1024
+MIB = 1 << 20
 
 
-def node(name: str, **images: int) -> Node:
-    held = [ContainerImage(names=[image], size_bytes=size * MIB) for image, size in images.items()]
-    return Node(metadata=ObjectMeta(name=name), status=NodeStatus(images=held))
+def node(**sizes: int) -> Any:
+    images = [{"names": [name], "sizeBytes": size * MIB} for name, size in sizes.items()]
+    return from_manifest(Node, {"metadata": {"name": "n"}, "status": {"images": images}})
 
 
-def test_an_image_counts_by_the_part_of_the_nodes_that_have_it() -> None:
-    nodes = NodeImages([node("a", big=400), node("b", big=400, small=100), node("c"), node("d")])
-    assert nodes.worth == {"big": 200 * MIB, "small": 25 * MIB}
-    assert (nodes.sums(["big", "small", "unknown"]) // MIB).tolist() == [200, 225, 0, 0]
+NODES = [node(a=400, b=100), node(), node(a=800), node(b=100, c=8)]
 
 
-def test_an_image_has_the_size_that_the_first_node_states() -> None:
-    first, second = node("a", i=300), node("b", i=100)
-    assert NodeImages([second, first]).worth == {"i": 100 * MIB}
-    assert NodeImages([second, first], as_they_came=[first, second]).worth == {"i": 300 * MIB}
+@pytest.mark.parametrize(
+    ("images", "expected", "when_added"),
+    [
+        ([], [0, 0, 0, 0], [0, 0, 0, 0]),
+        (["a"], [200, 0, 200, 0], [100, 0, 200, 0]),  # on 2 of 4 nodes, with the size that the first one states
+        (["a", "b"], [250, 0, 200, 50], [125, 0, 200, 50]),
+        (["c", "unknown"], [0, 0, 0, 2], [0, 0, 0, 2]),
+    ],
+)
+def test_sums(images: list[str], expected: list[int], when_added: list[int]) -> None:
+    found = NodeImages(NODES)
+    assert (found.sums(images) // MIB).tolist() == expected
+    assert (found.sums_when_added(images) // MIB).tolist() == when_added
 
 
-def test_when_a_node_was_added_only_earlier_ones_count() -> None:
-    nodes = NodeImages([node("a", i=400), node("b", i=400)])
-    assert (nodes.sums_when_added(["i"]) // MIB).tolist() == [200, 400]
+def test_the_size_is_that_of_the_first_node_in_their_own_order() -> None:
+    assert (NodeImages(NODES, NODES[::-1]).sums(["a"]) // MIB).tolist() == [400, 0, 400, 0]
+    assert not NodeImages([node()]) and NodeImages(NODES)
 
 
-def test_scores_are_0_below_the_threshold_and_100_above_the_highest_for_each_container() -> None:
-    sums = np.array([0, 23, 500, 1000, 5000], dtype=np.int64) * MIB
-    assert scores(sums, 1).tolist() == [0, 0, 48, 100, 100]
-    assert scores(sums, 2).tolist() == [0, 0, 24, 49, 100]
-
-
-def test_no_images_and_no_nodes() -> None:
-    assert not NodeImages([]) and not NodeImages([node("a")]) and NodeImages([node("a", i=1)])
-    assert NodeImages([node("a")]).sums(["i"]).tolist() == [0]
+@pytest.mark.parametrize(
+    ("mib", "containers", "expected"),
+    [(0, 1, 0), (23, 1, 0), (1000, 1, 100), (5000, 1, 100), (511, 1, 49), (512, 1, 50), (1000, 2, 49), (1000, 0, 100)],
+)
+def test_scores(mib: int, containers: int, expected: int) -> None:
+    assert scores(np.array([mib * MIB]), containers).tolist() == [expected]

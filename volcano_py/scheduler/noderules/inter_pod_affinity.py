@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
+from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_of_class
@@ -44,21 +45,19 @@ class InterPodAffinity:
         index = pod_index(self._session)
         codes = np.zeros(len(self._session.table), dtype=np.int8)
         codes[self._rejected_by_pods(index, task)] = UNWANTED
-        forbidden = index.own_terms(task.spec_class).anti_affinity
-        codes[is_any(self._around(t, index.selected(t)) for t in forbidden)] = TOO_NEAR
-        codes[~self._accepted_by_affinity(index, task)] = NOT_NEAR
+        own = index.own_terms(task.spec_class)
+        if own.anti_affinity:
+            codes[is_any(self._around(t, index.selected(t)) for t in own.anti_affinity)] = TOO_NEAR
+        if own.affinity:
+            codes[~self._accepted_by_affinity(index, task, own.affinity)] = NOT_NEAR
         return codes
 
     def _around(self, term: Term, pods: Ints) -> Ints:
         return domains(self._session.cluster, term.key).around(pods)
 
-    def _accepted_by_affinity(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+    def _accepted_by_affinity(self, index: PodIndex, task: Task, terms: Sequence[Term]) -> Bools:
         """Nodes whose domains hold pods that satisfy all required affinity terms together."""
-        terms = index.own_terms(task.spec_class).affinity
-        count = len(self._session.table)
-        if not terms:
-            return np.ones(count, dtype=bool)
-        together = np.zeros(count, dtype=np.int64)
+        together = np.zeros(len(self._session.table), dtype=np.int64)
         for c in index.label_classes(terms[0].selector):
             if all(t.selects(c.namespace, c.labels) for t in terms):
                 together += c.pods
@@ -67,10 +66,10 @@ class InterPodAffinity:
         first = not any(around.any() for _, around in required) and all(
             t.selects(task.namespace, labels) for t in terms
         )
-        found: NDArray[np.bool_] = is_near(required, first)
+        found: Bools = is_near(required, first)
         return found
 
-    def _rejected_by_pods(self, index: PodIndex, task: Task) -> NDArray[np.bool_]:
+    def _rejected_by_pods(self, index: PodIndex, task: Task) -> Bools:
         """Nodes in whose domain there is a pod with anti-affinity to the task."""
         bad = np.zeros(len(self._session.table), dtype=bool)
         for holders, term in index.against(task):

@@ -52,11 +52,12 @@ class TopologySpread:
     def filter(self, task: Task) -> Codes:
         index = pod_index(self._session)
         constraints = _own(task, "DoNotSchedule")
-        codes = np.zeros(len(self._session.table), dtype=np.int8)
+        codes: NDArray[np.int8] | None = None
         labels = task.pod.metadata.labels or {}
         for c, counting in zip(constraints, self._counting(task, constraints), strict=True):
             found = DomainPods(c, counting, _pods(index, task.namespace, c), labels).of_nodes()
-            codes = np.where(codes == 0, found, codes).astype(np.int8)
+            codes = found if codes is None else np.where(codes == 0, found, codes)
+        assert codes is not None  # `applies`
         return codes
 
     def _counting(self, task: Task, constraints: list[Constraint]) -> list[Counting]:

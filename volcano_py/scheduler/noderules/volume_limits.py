@@ -5,7 +5,6 @@ NodeVolumeLimits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -15,8 +14,7 @@ from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scop
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.task import Task
-
-_Handle = tuple[str, str]
+from volcano_py.scheduler.rules.volumes import Handle, exceeds
 
 
 class NodeVolumeLimits:
@@ -29,14 +27,14 @@ class NodeVolumeLimits:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._attached: dict[int, Counter[_Handle]] | None = None
+        self._attached: dict[int, Counter[Handle]] | None = None
         self._free: dict[str, Floats] = {}
         """How many more volumes can be attached to each node, by driver; drivers without any limit are left out."""
 
     def applies(self, task: Task) -> bool:
         return task.claims.volumes is not None and bool(task.claims.volumes.handles)
 
-    def _open(self) -> dict[int, Counter[_Handle]]:
+    def _open(self) -> dict[int, Counter[Handle]]:
         """The volumes attached to each node; computed for the first pod with volumes."""
         if self._attached is None:
             self._attached = {}
@@ -59,7 +57,7 @@ class NodeVolumeLimits:
             for driver, handle, _ in task.claims.volumes.handles:
                 self._attach(node, (driver, handle), sign)
 
-    def _attach(self, node: int, handle: _Handle, sign: int) -> None:
+    def _attach(self, node: int, handle: Handle, sign: int) -> None:
         assert self._attached is not None
         here = self._attached.setdefault(node, Counter())
         before = here[handle] > 0
@@ -92,7 +90,7 @@ class NodeVolumeLimits:
         free = {driver: float(row[node]) for driver, row in self._free.items()}
         return int(exceeds(task.claims.volumes.handles, attached.get(node, ()), free))
 
-    def _new(self, task: Task) -> tuple[Counter[str], list[_Handle]]:
+    def _new(self, task: Task) -> tuple[Counter[str], list[Handle]]:
         """The number of volumes of each driver that no other pod uses, and the handles of the others."""
         assert task.claims.volumes is not None
         handles = dict.fromkeys(task.claims.volumes.handles)
@@ -100,12 +98,3 @@ class NodeVolumeLimits:
             Counter(driver for driver, _, alone in handles if alone),
             [(driver, handle) for driver, handle, alone in handles if not alone],
         )
-
-
-def exceeds(handles: Iterable[tuple[str, str, bool]], attached: Container[_Handle], free: Mapping[str, float]) -> bool:
-    """Whether the volumes exceed the limits of a node.
-
-    `handles`: as in VolumeDemand. `attached`: the handles on the node. `free`: how many more of each driver it accepts.
-    """
-    new = Counter(driver for driver, handle, alone in set(handles) if alone or (driver, handle) not in attached)
-    return any(driver in free and number > free[driver] for driver, number in new.items())

@@ -116,9 +116,10 @@ def is_near(required: Iterable[tuple[Any, Any]], first: bool) -> Any:
 def is_any(counts: Iterable[Any]) -> Any:
     """Whether there is a pod in one of the domains of a node: one that the pod's anti-affinity selects, or one whose
     anti-affinity selects the pod."""
-    found = False
+    found: Any = False
     for count in counts:
-        found = (count > 0) | found
+        here = count > 0
+        found = here if found is False else found | here
     return found
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from volcano_py.api.affinity import NodeSelector, TopologySpreadConstraint
 from volcano_py.api.core import Node, Pod, Toleration
@@ -182,12 +183,12 @@ class DomainPods:
         if number is not None:
             self._sums[number] += sign
 
-    def of_nodes(self) -> Ints:
+    def of_nodes(self) -> NDArray[np.int8]:
         """0 for nodes that are accepted, else why they are not."""
         # One result for each domain, and a last one for nodes without the label, whose number is -1.
-        answers = np.append(np.where(self._sums > self._most(), TOO_MANY, 0), NO_LABEL)
-        found: Ints = answers[self._domains.codes]
-        return found
+        answers = np.full(self._domains.size + 1, NO_LABEL, dtype=np.int8)
+        answers[:-1] = np.where(self._sums > self._most(), TOO_MANY, 0)
+        return answers[self._domains.codes]
 
     def of_node(self, labels: Mapping[str, str]) -> int:
         """The same for a node with these labels."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from volcano_py.scheduler.noderules.volume_zone import zone_codes
 from volcano_py.scheduler.profiles.columns import Bools, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
@@ -14,6 +13,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules.volumes import outside_zones
 
 _REJECTED = unresolvable("node(s) had no available volume zone")
 
@@ -33,14 +33,14 @@ class VolumeZone(PreFilter, Filter):
             return None, unresolvable(demand.zone_problem)
         if demand is None or not demand.zones:
             return None, SKIP
-        state.write(self.name, self._claims.kept(pod, self.name, lambda: zone_codes(self._model, demand)))
+        state.write(self.name, self._claims.kept(pod, self.name, lambda: outside_zones(self._model, demand.zones)))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return _REJECTED if state.read(self.name)[self._model.nodes.index[node.name]] else SUCCESS
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
-        fits: Bools = ok & (nodes.of_model(state.read(self.name)) == 0)
+        fits: Bools = ok & ~nodes.of_model(state.read(self.name))
         return fits
 
     def interests(self) -> Sequence[Interest]:
