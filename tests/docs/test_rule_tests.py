@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-
-import generate
+# By path: another folder has a module of the same name.
+_spec = spec_from_file_location("docs_generate", Path(__file__).parents[2] / "docs" / "generate.py")
+assert _spec is not None and _spec.loader is not None
+generate = module_from_spec(_spec)
+_spec.loader.exec_module(generate)
 
 ONLY_MODULES = {"extender": "a simulation sends no calls to extenders"}
 """Plugins whose tests are a module, because a table cannot have what they need."""
