@@ -33,6 +33,7 @@ def test_many_clusters() -> None:
     assert found(SEED, 600) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [

@@ -110,6 +110,7 @@ def test_the_table_names_every_example() -> None:
     assert [name for name in STATED if f"({name})" not in table] == []
 
 
+@pytest.mark.slow
 async def test_every_folder_can_be_applied_as_a_whole(tmp_path: Path) -> None:
     """What files need is in files before them; nothing is rejected, and every Job gets its PodGroup."""
     async with (

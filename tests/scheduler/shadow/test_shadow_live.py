@@ -110,6 +110,7 @@ async def fetch(url: str) -> str:
         return await answer.text()
 
 
+@pytest.mark.slow
 async def test_with_the_same_configuration_they_agree_and_nothing_is_written(tmp_path: Path) -> None:
     """The jobs need four times the cluster: most wait until others end."""
     async with beside(tmp_path, WITH_QUEUES, WITH_QUEUES, nodes=8) as (client, scheduler):
