@@ -154,7 +154,8 @@ class NodeTable:
         self.rows: dict[str, int] = {CPU: 0, MEMORY: 1, PODS: 2}
         self.numbers = NodeNumbers(8, 64)
         self.generation = 0
-        """Incremented when nodes are added, removed or moved, or change in anything other than numbers."""
+        """Incremented when nodes are added, removed or moved, or change in anything other than amounts: also when one
+        has a resource that it did not have before, as when a device plugin has started, or no longer."""
         self.names_generation = 0
         """Incremented when nodes are added, removed or moved."""
         self.spec_generation = 0
@@ -162,6 +163,8 @@ class NodeTable:
         self.total_generation = 0
         """Incremented when any node's allocatable changes."""
         self._keys: list[frozenset[str]] = []
+        self._has: list[frozenset[str]] = []
+        """The resources of which each node has more than nothing."""
         self._bare: tuple[int, list[int]] = (-1, [])
         self._total: tuple[int, Resource] = (-1, Resource())
         self._name_set: tuple[int, frozenset[str]] = (-1, frozenset())
@@ -192,6 +195,7 @@ class NodeTable:
             self.index[node.metadata.name] = i
             self.objects.append(node)
             self._keys.append(frozenset())
+            self._has.append(frozenset())
             self._moved()
             for name in _ALL_COLUMNS:
                 getattr(self.numbers, name)[..., i] = 0
@@ -216,6 +220,10 @@ class NodeTable:
         if keys != self._keys[i]:
             self._keys[i] = keys
             self.total_generation += 1
+        has = frozenset(name for name, amount in allocatable.as_dict().items() if amount)
+        if has != self._has[i]:
+            self._has[i] = has
+            self.generation += 1
         return i
 
     def drop(self, name: str) -> tuple[int, int] | None:
@@ -229,10 +237,11 @@ class NodeTable:
             self.index[self.names[i]] = i
             self.objects[i] = self.objects[last]
             self._keys[i] = self._keys[last]
+            self._has[i] = self._has[last]
             for field in _ALL_COLUMNS:
                 a = getattr(self.numbers, field)
                 a[..., i] = a[..., last]
-        for rest in (self.names, self.objects, self._keys):
+        for rest in (self.names, self.objects, self._keys, self._has):
             rest.pop()
         self._moved()
         self.total_generation += 1

@@ -39,8 +39,9 @@ class CardTypes(Plugin):
     arguments: Arguments
 
     def on_session_open(self, session: Session) -> None:
-        a = self.arguments
-        nodes = rule.NodeCards(session.table.objects, a.labels)
+        a, table = self.arguments, session.table
+        name = f"{self.name} {sorted(a.labels.items())}"
+        nodes = session.cluster.derived(name, table.generation, lambda: rule.NodeCards(table.objects, a.labels))
         protection = rule.Protection(frozenset(a.rare), a.keepGpuNodesFree)
         filters = a.mode == "Filter"
         session.add_filters(_Filter(nodes, a.labels, protection if filters else None))

@@ -49,7 +49,10 @@ class _Filter:
     def __init__(self, session: Session, arguments: MachineGroups.Arguments) -> None:
         self._jobs = session.jobs
         self._membership = rule.Membership(arguments.podLabel, arguments.queues, arguments.namespaces)
-        self._owners = rule.NodeOwners(session.table.objects, arguments.nodeLabel)
+        table, label = session.table, arguments.nodeLabel
+        self._owners = session.cluster.derived(
+            f"{self.name} {label}", table.generation, lambda: rule.NodeOwners(table.objects, label)
+        )
         self._spill = arguments.spill
         self._codes: dict[str, Codes] = {}
         """By group."""

@@ -6,6 +6,7 @@ outlives the pods is the PodGroup: a step before the bind writes the node to its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
@@ -36,7 +37,7 @@ class Sticky(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         self._session = session
-        session.add_filters(_Filter(self))
+        session.add_filters(_Filter(self, session.table.index))
         session.add_pre_bind(self._store)
 
     def annotation_of(self, task: Task) -> str:
@@ -80,9 +81,9 @@ class _Filter:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [Reason(rule.ELSEWHERE, Code.UNRESOLVABLE)]
 
-    def __init__(self, plugin: Sticky) -> None:
+    def __init__(self, plugin: Sticky, columns: Mapping[str, int]) -> None:
         self._plugin = plugin
-        self._columns = plugin._session.table.index
+        self._columns = columns
 
     def applies(self, task: Task) -> bool:
         return True
