@@ -26,6 +26,7 @@ _POINTS = {
     "filter": "Filter",
     "filter_columns": "Filter",
     "filter_fitting": "Filter",
+    "filter_codes": "Filter",
     "filter_nodes": "Filter",
     "post_filter": "PostFilter",
     "pre_score": "PreScore",
@@ -41,6 +42,7 @@ _POINTS = {
     "post_bind": "PostBind",
 }
 """Methods of plugins → the extension point."""
+_ARRAY_FORMS = ("filter_columns", "filter_fitting", "filter_codes", "score_columns", "score_fitting")
 _LONG = 200
 """Maximum number of characters of one result."""
 
@@ -86,7 +88,7 @@ def _reporting(
             text = f"raised {type(e).__name__}: {e}"
             record(PluginCall(handle.now, _pod(given), plugin.name, point, _node(given), text))
             raise
-        columns = method in ("filter_columns", "filter_fitting", "score_columns", "score_fitting")
+        columns = method in _ARRAY_FORMS
         if answer is not None or not columns:  # None: the plugin has no array form for this pod
             text = _text(given[-1] if method == "normalize" else answer)
             record(PluginCall(handle.now, _pod(given), plugin.name, point, _node(given), text))
@@ -120,6 +122,8 @@ def _text(answer: Any) -> str:
             text = f"{_text(status)}; only {', '.join(sorted(only)) or 'no node'}"
         case (Status() as status, float() | int() as seconds):
             text = f"{_text(status)} for {seconds:g} s" if seconds else _text(status)
+        case (np.ndarray() as codes, _):
+            text = _text(codes == 0)
         case np.ndarray() if answer.dtype == np.bool_:
             text = f"{int(answer.sum())} of {len(answer)} nodes"
         case np.ndarray():

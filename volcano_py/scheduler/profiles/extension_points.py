@@ -106,7 +106,8 @@ class Filter(Plugin, ABC):
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
         """The array form for the scope DOMAIN: which nodes can run the pod. Only the results for nodes that are `ok`,
         which other filters accept, matter. None: there is no such form for this pod, or a node is an error."""
-        return None
+        found = self.filter_codes(state, pod, nodes)
+        return None if found is None else found[0] == 0
 
     def filter_codes(self, state: CycleState, pod: PodInfo, nodes: Columns) -> tuple[Codes, Sequence[Status]] | None:
         """The array form with reasons, for the scope DOMAIN: 0 for a node that can run the pod, i for one that is

@@ -10,7 +10,7 @@ import msgspec
 
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import Codes
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
@@ -61,10 +61,6 @@ class CardTypes(PreFilter, Filter, Score):
         if self._nodes is None or len(objects) != len(self._nodes[0]) or not all(map(is_, objects, self._nodes[0])):
             self._nodes = objects, rule.NodeCards(objects, self._labels)
         return self._nodes[1].codes(self._wishes(pod), self._by_filter), _STATUSES
-
-    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
-        fits: Bools = self.filter_codes(state, pod, nodes)[0] == 0
-        return fits
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         return SUCCESS if self._by_score or self._wishes(pod).preferred else SKIP

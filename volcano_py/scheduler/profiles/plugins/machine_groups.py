@@ -9,7 +9,7 @@ import msgspec
 
 from volcano_py.api import names
 from volcano_py.scheduler.framework.node_rules import Codes
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter
@@ -59,10 +59,6 @@ class MachineGroups(Filter):
             owners = rule.NodeOwners((info.node for info in nodes.infos), self._args.node_label)
             known = self._owners = nodes, nodes.generation, owners
         return known[2].codes(self.group_of(pod), self._args.spill), _STATUSES
-
-    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
-        fits: Bools = self.filter_codes(state, pod, nodes)[0] == 0
-        return fits
 
     def interests(self) -> Sequence[Interest]:
         return (

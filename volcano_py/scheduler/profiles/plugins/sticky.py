@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from volcano_py.scheduler.framework.node_rules import Codes
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, OBJECTS, Action, Event, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, Observer, PostBind, PreFilter
@@ -83,10 +83,6 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
     def filter_codes(self, state: CycleState, pod: PodInfo, nodes: Columns) -> tuple[Codes, Sequence[Status]]:
         memory: _Memory = state.read(self.name)
         return rule.codes(memory.node, nodes.index), (_ELSEWHERE,)
-
-    def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
-        fits: Bools = self.filter_codes(state, pod, nodes)[0] == 0
-        return fits
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         memory: _Memory | None = state.read(self.name)
