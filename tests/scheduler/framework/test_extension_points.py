@@ -22,7 +22,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobSta
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import POINTS, Registration
+from volcano_py.scheduler.framework.extension_points.table import POINTS, CallbackRegistration
 from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.plan import Bind
@@ -36,7 +36,7 @@ class Points(PluginFace):
     """The extension points without a session; a method of a part is called as one of the points."""
 
     def __init__(self) -> None:
-        self._registration = registration = Registration()
+        self._registration = registration = CallbackRegistration()
         self._jobs: Any = {}
         session: Any = None
         self.registration = registration.of

@@ -32,7 +32,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobSta
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.hypernode_recovery import locate
@@ -121,7 +121,7 @@ class Session(PluginFace):
         self.awaiting_group: list[Job] = []
         """Jobs of bare pods that wait for the PodGroup that the controller is about to create."""
         self.jobs = self._open_jobs()
-        self._registration = Registration()
+        self._registration = CallbackRegistration()
         self.callbacks = self._registration.callbacks
         self.orders = Orders(self._registration)
         self.states = JobStates(self._registration)

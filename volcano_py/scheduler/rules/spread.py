@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -172,8 +173,7 @@ class DomainPods:
         self._sums = counting.domains.sums(np.where(counting.counted, pods, 0))
 
     def clone(self) -> DomainPods:
-        other = object.__new__(DomainPods)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._sums = self._sums.copy()
         return other
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.model.pre_bind import PreBind, PreBindStep
 from volcano_py.scheduler.model.task import Task
@@ -18,7 +18,7 @@ class Binding:
     together: whether no member of a gang is bound before the steps of all (deviation gang-pre-bind)
     """
 
-    def __init__(self, registration: Registration, node_names: Sequence[str], together: bool) -> None:
+    def __init__(self, registration: CallbackRegistration, node_names: Sequence[str], together: bool) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._node_names = node_names

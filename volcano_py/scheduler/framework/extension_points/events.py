@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.model.task import Task
 
 Allocated = Callable[[Task, int], str | None]
@@ -34,7 +34,7 @@ class Handler(NamedTuple):
 class Events:
     """Calls the plugins when the session places or evicts tasks."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(self, registration: CallbackRegistration) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self.handlers: list[Handler] = []

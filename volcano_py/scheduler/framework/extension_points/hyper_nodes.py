@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.label_domains import domains_for, scores_of
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
@@ -24,7 +24,7 @@ Gradient = list[list[str]]
 class NetworkDomains:
     """In which domains of the network a job is tried, and which HyperNode is best."""
 
-    def __init__(self, registration: Registration, session: Session) -> None:
+    def __init__(self, registration: CallbackRegistration, session: Session) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._session = session

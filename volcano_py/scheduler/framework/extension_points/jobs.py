@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault, Vote
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 
@@ -24,7 +24,7 @@ class Invalid(NamedTuple):
 class JobStates:
     """What plugins decide about a job as a whole."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(self, registration: CallbackRegistration) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._missing: dict[str, Missing] = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.fit_errors import Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Score
 from volcano_py.scheduler.framework.node_view import NodeView
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class NodeRules:
     """Which nodes accept a task, and which is best."""
 
-    def __init__(self, registration: Registration, session: Session) -> None:
+    def __init__(self, registration: CallbackRegistration, session: Session) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._session = session

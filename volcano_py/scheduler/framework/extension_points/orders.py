@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import Comparable, Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, Comparable
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.sub_job import SubJob
 from volcano_py.scheduler.model.queue import Queue
@@ -39,7 +39,7 @@ class TaskRank(NamedTuple):
 class Orders:
     """Which job, task or queue comes first."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(self, registration: CallbackRegistration) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self.task_order_moves = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.task import Task
@@ -33,7 +33,7 @@ HowMany = Callable[[Queue, Task, int], int]
 class QueueLimits:
     """The decisions of plugins that share the cluster among queues."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(self, registration: CallbackRegistration) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._how_many: dict[str, HowMany] = {}

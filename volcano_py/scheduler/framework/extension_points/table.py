@@ -81,7 +81,7 @@ class Comparable(Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-class Registration:
+class CallbackRegistration:
     """Adds callbacks: which plugin is adding them, and those of all plugins. One for all groups of extension points."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from volcano_py.scheduler.framework.callbacks import Fn, Tier, name_of
 from volcano_py.scheduler.framework.deviations import Deviations
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import Registration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs
 from volcano_py.scheduler.model.task import Task
@@ -54,7 +54,7 @@ class VictimSelection:
     """
 
     def __init__(
-        self, registration: Registration, deviations: Deviations, limits: QueueLimits, jobs: SessionJobs
+        self, registration: CallbackRegistration, deviations: Deviations, limits: QueueLimits, jobs: SessionJobs
     ) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
