@@ -1,7 +1,13 @@
 """Gangs of profiles in the scheduler's process: subject to its filters, which are watched and reported."""
 
+from unittest.mock import patch
+
 from live_scheduler import put_gang, put_node
+from msgspec import structs
 from test_pods_live import condition, live, put_pod
+
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model.plan import Bind
 
 GROUP = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
 CONFIG = """\
@@ -33,6 +39,10 @@ class Noted(Filter, Permit, PostBind):
     def post_bind(self, state, pod, node):
         self.handle.event(pod, "Noted", f"it is on {node}")
 """
+
+
+def uid_of(api, name):
+    return api.objects["pods", "default", name]["metadata"]["uid"]
 
 
 def put_members(api, count, prefix="member"):
@@ -72,6 +82,21 @@ async def test_points_that_do_not_hold_are_logged_once_and_post_bind_is_called(t
         running.scheduler.profiles.rebuilt()
     assert sum("not called for pods of gangs" in r.getMessage() for r in caplog.records) == 1
     assert "permit of Noted" in caplog.text
+
+
+async def test_post_bind_is_called_once_when_the_watch_is_before_the_result(tmp_path, api):
+    put_node(api, "n1", "8")
+    put_pod(api, "alone", "platform")
+    async with with_plugin(tmp_path, api) as running:
+        await running.until(lambda: running.bound("alone"))
+        profiles = running.scheduler.profiles
+        await running.until(lambda: not profiles.assumes("default/alone", uid_of(api, "alone")))
+        late = Bind("default", "alone", uid_of(api, "alone"), "n1", "")
+        with patch.object(profiles.scheduler.session_rules, "bound") as called:
+            profiles.handle_result(late, Result(0, "done"))
+            assert not called.called
+            profiles.handle_result(structs.replace(late, group="default/gang"), Result(0, "done"))
+            assert called.called, "the session's binds have a job"
 
 
 async def test_a_filter_that_does_not_return_is_closed_and_other_gangs_continue(tmp_path, api):

@@ -178,7 +178,9 @@ class LiveProfiles:
         if not isinstance(operation, plan.Bind):
             return False
         if operation.uid not in self._bindings:
-            if result.outcome in ("done", "superseded") and (pod := self._pod_of(operation)) is not None:
+            # Without a job it is the profile's own, whose binding the watch has confirmed before this result.
+            of_session = bool(operation.group) and result.outcome in ("done", "superseded")
+            if of_session and (pod := self._pod_of(operation)) is not None:
                 now = time.monotonic()
                 self._carry_out(self.scheduler.bound_by_session(pod, operation.node, now), now)
             return False
