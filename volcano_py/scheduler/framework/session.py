@@ -40,18 +40,16 @@ from volcano_py.scheduler.framework.kube_view import KubeView
 from volcano_py.scheduler.framework.node_rank import rank
 from volcano_py.scheduler.framework.node_rules import Filter, Score
 from volcano_py.scheduler.framework.node_view import NodeView
+from volcano_py.scheduler.framework.open_jobs import open_jobs
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.framework.sampling import Rotation
 from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.session_jobs import SessionJobs, SettledJobs
 from volcano_py.scheduler.framework.shortages import SessionShortages, Shortages
 from volcano_py.scheduler.framework.task_moves import TaskMoves
 from volcano_py.scheduler.framework.topology import topology_of
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.awaited_groups import awaits_group
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import NATIVE, reference
-from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.group_names import reference
 from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, Resource
@@ -115,12 +113,8 @@ class Session(PluginFace):
         """The status of each task in this session, by slot."""
         self.queues: dict[str, Queue] = dict(sorted(cluster.queues.items()))
         self.topology = topology_of(cluster)
-        self.jobs_without_queue: list[Job] = []
-        self.jobs_without_group: list[Job] = []
-        """Native gangs with pods that wait for their PodGroup."""
-        self.awaiting_group: list[Job] = []
-        """Jobs of bare pods that wait for the PodGroup that the controller is about to create."""
-        self.jobs = self._open_jobs()
+        opened = open_jobs(cluster, self.deviations, self.queues)
+        self.jobs, self.jobs_without_queue, self.jobs_without_group, self.awaiting_group = opened
         self._registration = CallbackRegistration()
         self.callbacks = self._registration.callbacks
         self.orders = Orders(self._registration)
@@ -141,6 +135,9 @@ class Session(PluginFace):
             binding=self.binding,
             events=self.events,
         )
+        for job in self.jobs.active():
+            if job.model.needs_sub_jobs:
+                self.divide(job)
         self.total = cluster.usable.total() if self.deviations.usable_capacity else cluster.nodes.total()
         """What queues and jobs share: the total capacity."""
         closed = self.deviations.usable_capacity and cluster.usable.closed_nodes()
@@ -195,43 +192,6 @@ class Session(PluginFace):
         for key in self.cluster.nominations.expired(self.now):
             if self.deviations.kept_nominations:
                 self.forgotten_nominations.add(key)
-
-    def _open_jobs(self) -> SessionJobs:
-        cluster = self.cluster
-        classes = cluster.priority_classes
-        default = next((p.value for p in reversed(classes.values()) if p.global_default), 0)
-
-        def make(uid: str) -> SessionJob:
-            job = cluster.jobs[uid]
-            assert job.pod_group is not None
-            known = classes.get(job.pod_group.spec.priority_class_name)
-            of_class = default if known is None else known.value
-            return SessionJob(job, job.pod_group, of_class if job.priority is None else job.priority)
-
-        kept = cluster.keep(SettledJobs)
-        active: dict[str, SessionJob] = {}
-        # In the order of their UIDs, so that the order in which objects arrived has no influence.
-        for uid in sorted(kept.active):
-            job = cluster.jobs[uid]
-            if job.pod_group is None or (job.shadow and not self.deviations.bare_pods):
-                native = reference(uid)[0] == NATIVE
-                if job.counts[st.PENDING] and (native or (job.pod_group is None and self.deviations.explain_pods)):
-                    self.jobs_without_group.append(job)
-                continue
-            if job.shadow and job.counts[st.PENDING] and self._awaits_group(job):
-                self.awaiting_group.append(job)
-                continue
-            if job.queue not in self.queues:
-                self.jobs_without_queue.append(job)
-                continue
-            active[uid] = make(uid)
-        for made in active.values():
-            if made.model.needs_sub_jobs:
-                self.divide(made)
-        return SessionJobs(active, kept.settled, make)
-
-    def _awaits_group(self, job: Job) -> bool:
-        return any(awaits_group(task.pod, self.cluster.others) for task in job.tasks.values())
 
     @property
     def topology_is_ready(self) -> bool:

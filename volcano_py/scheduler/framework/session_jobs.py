@@ -23,7 +23,7 @@ class SessionJobs:
     """By UID, in the order of the UIDs, with the methods of a Mapping. Iteration over all of them creates the settled
     ones, too.
 
-    It is no subclass of Mapping, so that it can be compiled: actions and plugins look up the job of every task.
+    It is no subclass of Mapping, whose look-ups are slower: actions and plugins look up the job of every task.
     """
 
     def __init__(self, active: dict[str, SessionJob], settled: Set[str], make: Callable[[str], SessionJob]) -> None:
