@@ -15,13 +15,14 @@ import numpy as np
 from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, STATIC
 from volcano_py.scheduler.model.spec_class import SpecClass
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints, SomeColumns
+from volcano_py.scheduler.profiles.columns import AnyColumns, Columns, SomeColumns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Filter, Score
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
+from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 
 _FEW = 6
 """Up to this number, changed nodes are evaluated one by one; more are evaluated in one vector pass."""

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
+from volcano_py.scheduler.rules.arrays import Indices, Ints
 from volcano_py.scheduler.rules.domains import Domains, domains
 from volcano_py.scheduler.rules.taints import NodeTaints, node_taints
-
-__all__ = ["AnyColumns", "Bools", "Columns", "Domains", "Indices", "Ints", "NodesAt", "SomeColumns"]
 
 Array = TypeVar("Array", bound=NDArray[Any])
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Indices, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import EVERY_EVENT, PLAIN, Event, Interest, Kind
 from volcano_py.scheduler.profiles.handle import Handle
@@ -22,6 +22,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status
+from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 
 MAX_SCORE = 100
 

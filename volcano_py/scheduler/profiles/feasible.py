@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from volcano_py.scheduler.profiles.class_views import ClassView
-from volcano_py.scheduler.profiles.columns import Bools, Columns, Indices
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import Filter
 from volcano_py.scheduler.profiles.faults import contained
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import Status
+from volcano_py.scheduler.rules.arrays import Bools, Indices
 
 
 class Feasible:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from volcano_py.scheduler.profiles.columns import Indices
+from volcano_py.scheduler.rules.arrays import Indices
 
 _LEAST = 100
 """The least number of fitting nodes after which the search can end."""

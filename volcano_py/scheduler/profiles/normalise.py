@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from volcano_py.scheduler.profiles.columns import Ints
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE
+from volcano_py.scheduler.rules.arrays import Ints
 
 
 def to_highest(scores: dict[str, int], *, reverse: bool) -> None:

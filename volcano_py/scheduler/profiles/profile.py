@@ -11,7 +11,7 @@ import numpy as np
 from volcano_py.scheduler.framework.held_nodes import OWNER, TEXT
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_rejection
-from volcano_py.scheduler.profiles.columns import Ints, NodesAt
+from volcano_py.scheduler.profiles.columns import NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import OBJECTS, Action, Event, Interest, Kind, check_interests
@@ -41,6 +41,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.node_sample import NodeSample
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from volcano_py.scheduler.rules.arrays import Ints
 
 _HELD = unresolvable(TEXT).by(OWNER)
 SortKey = tuple[tuple[float, str], ...]

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Scope
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.extension_points import Filter, Plugin
 from volcano_py.scheduler.profiles.faults import expect
 from volcano_py.scheduler.profiles.session_attempt import Attempt, Attempts, reason_of
 from volcano_py.scheduler.profiles.status import Status
+from volcano_py.scheduler.rules.arrays import Bools
 
 _Numbers = NDArray[np.int32]
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Floats, Indices, Scope
 from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.profiles.columns import Ints, NodesAt, SomeColumns
+from volcano_py.scheduler.profiles.columns import NodesAt, SomeColumns
 from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
 from volcano_py.scheduler.profiles.faults import PluginFault, expect
 from volcano_py.scheduler.profiles.session_attempt import Attempt, Attempts
 from volcano_py.scheduler.profiles.status import Code, Status
+from volcano_py.scheduler.rules.arrays import Ints
 
 
 class ProfileScore:

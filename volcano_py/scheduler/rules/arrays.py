@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
+Codes = NDArray[np.int8]
+"""0 accepts; other numbers are reasons of the rule."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.intp]

@@ -8,19 +8,16 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Node
+from volcano_py.scheduler.rules.arrays import Codes, Ints
 
 REQUIRED = "volcano.sh/card-types"
 """The pod's annotation with the types that it accepts, separated by commas."""
 PREFERRED = "volcano.sh/preferred-card-types"
 """The pod's annotation with the types that it prefers."""
 ANNOTATIONS = (REQUIRED, PREFERRED)
-
-Codes = NDArray[np.int8]
-Ints = NDArray[np.int64]
 
 
 class Rejection(IntEnum):

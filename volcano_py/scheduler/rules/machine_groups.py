@@ -7,14 +7,12 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
+from volcano_py.scheduler.rules.arrays import Codes
 
 LABEL = "volcano.sh/machine-group"
 """The label of nodes and of pods, if nothing else is configured."""
-
-Codes = NDArray[np.int8]
 
 
 class Rejection(IntEnum):

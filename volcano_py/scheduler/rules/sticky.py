@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+
+from volcano_py.scheduler.rules.arrays import Codes
 
 ANNOTATION = "volcano.sh/sticky-node"
 """The annotation with the name of the node, if nothing else is configured."""
 ELSEWHERE = "already stuck to another node"
 """Why all other nodes reject the pod."""
-
-Codes = NDArray[np.int8]
 
 
 def annotation_of(annotation: str, pod: str, per_pod: bool) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import AnyColumns, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -18,6 +18,7 @@ from volcano_py.scheduler.profiles.plugins.fit import ResourceWeight
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 from volcano_py.scheduler.rules.allocation import balance, balances, evennesses
+from volcano_py.scheduler.rules.arrays import Ints
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):

@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.resource_claims import ClaimDemand
 from volcano_py.scheduler.noderules.device_allocation import allocation_of
 from volcano_py.scheduler.noderules.device_choice import Decision, Rejection
 from volcano_py.scheduler.noderules.dynamic_resources import device_steps, has_alternatives, rank_of
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import (
@@ -37,6 +37,7 @@ from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugins.claim_steps import ClaimSteps
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from volcano_py.scheduler.rules.arrays import Bools
 
 _NO_DEVICES = unresolvable("cannot allocate all claims")
 _ELSEWHERE = unresolvable("resourceclaim not available on the node")

@@ -12,7 +12,7 @@ from volcano_py.api.dra import DeviceClass
 from volcano_py.scheduler.framework.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
@@ -20,6 +20,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
 from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
 from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, mean, means, ratio, ratios
+from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.score_line import Point
 
 _STRATEGIES = {"LeastAllocated": LEAST_ALLOCATED, "MostAllocated": MOST_ALLOCATED}

@@ -10,7 +10,7 @@ from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import PreferredSchedulingTerm
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import STATIC
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
@@ -18,6 +18,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.node_affinity import (
     matches,
     matching_nodes,

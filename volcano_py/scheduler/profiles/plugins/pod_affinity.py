@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import Bools, Columns, Ints
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -20,6 +20,7 @@ from volcano_py.scheduler.profiles.plugins.pod_affinity_hints import AffinityHin
 from volcano_py.scheduler.profiles.plugins.pod_preference import Arguments, PodPreference, pods_selected
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.pod_affinity import Term, is_any, is_near
 
 _AFFINITY = unresolvable("node(s) didn't match pod affinity rules")

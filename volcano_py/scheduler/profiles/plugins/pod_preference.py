@@ -8,12 +8,13 @@ import msgspec
 import numpy as np
 
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import Columns, Indices, Ints
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
+from volcano_py.scheduler.rules.arrays import Indices, Ints
 from volcano_py.scheduler.rules.pod_affinity import Term, scores
 
 _KEY = "InterPodAffinity/score"

@@ -12,13 +12,14 @@ import numpy as np
 from volcano_py.api.affinity import TopologySpreadConstraint
 from volcano_py.api.core import Node
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.columns import Bools, Columns, Indices, Ints
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 from volcano_py.scheduler.rules.node_affinity import required_of
 from volcano_py.scheduler.rules.spread import (
     SYSTEM_DEFAULTS,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.node_rules import STATIC
 from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
-from volcano_py.scheduler.profiles.columns import AnyColumns, Bools, Columns, Ints
+from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
 from volcano_py.scheduler.profiles.extension_points import Filter, Score
@@ -15,6 +15,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.taints import cordoned, disliked, repels
 
 _CORDONED = unresolvable("node(s) were unschedulable")

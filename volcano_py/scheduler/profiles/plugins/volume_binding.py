@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.volume_demand import VolumeDemand
 from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
 from volcano_py.scheduler.noderules.volume_binding import REASONS, binding_steps, bound_codes, provision_codes
 from volcano_py.scheduler.noderules.volume_book import Decision, Rejection
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Hint, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
@@ -28,6 +28,7 @@ from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.plugins.claim_steps import ClaimSteps
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable
+from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.scheduler.rules.score_line import Point
 
 _CHANGED = Action.ADD | Action.OTHER

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from volcano_py.scheduler.model.volume_demand import VolumeDemand
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -15,6 +15,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
+from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.scheduler.rules.volumes import exceeds
 
 _REJECTED = unschedulable("node(s) exceed max volume count")

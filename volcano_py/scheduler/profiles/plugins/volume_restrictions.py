@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from volcano_py.api.core import Pod, RBDVolumeSource, Volume
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -16,6 +16,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from volcano_py.scheduler.rules.arrays import Bools
 
 _ONE_POD = unschedulable("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode")
 _DISK = unschedulable("node(s) had no available disk")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from volcano_py.scheduler.profiles.columns import Bools, Columns
+from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
@@ -13,6 +13,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugins import volume_hints
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
+from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.scheduler.rules.volumes import outside_zones
 
 _REJECTED = unresolvable("node(s) had no available volume zone")
