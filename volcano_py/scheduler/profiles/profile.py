@@ -16,7 +16,6 @@ from volcano_py.scheduler.profiles.configuration import Configuration, Configura
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.events import OBJECTS, Action, Event, Interest, Kind, check_interests
 from volcano_py.scheduler.profiles.extension_points import (
-    MAX_SCORE,
     Bind,
     Filter,
     NodesFilter,
@@ -40,6 +39,7 @@ from volcano_py.scheduler.profiles.handle import Handle, World
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.node_sample import NodeSample
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.scoring import in_range, normalized
 from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from volcano_py.scheduler.rules.arrays import Ints
 
@@ -378,43 +378,13 @@ class Profile:
 
     def _sums(self, state: CycleState, pod: PodInfo, found: Feasible, active: Sequence[Score]) -> Ints:
         view = found.view
-        nodes = NodesAt(view.columns.infos, lambda: found.nodes, found.count)
         total: Ints = view.scores[found.nodes]
         for score, raw, weight in view.relative:
             with contained(score.name, "NormalizeScore"):
-                total += weight * _in_range(score.normalize_columns(raw[found.nodes]), score.name)
+                total += weight * in_range(score.normalize_columns(raw[found.nodes]), score.name)
         for plugin in active:
-            with contained(plugin.name, "Score"):
-                array = plugin.score_fitting(state, pod, view.columns, found.nodes)
-            if array is not None:
-                total += self._weights.get(plugin.name, 1) * _in_range(array, plugin.name)
-                continue
-            with contained(plugin.name, "Score"):
-                scores = {n.name: plugin.score(state, pod, n) for n in nodes}
-                for value in scores.values():
-                    expect(value, int, plugin.name, "Score")
-            with contained(plugin.name, "NormalizeScore"):
-                plugin.normalize(state, pod, scores)
-                _check(scores, nodes, plugin.name)
-            total += self._weights.get(plugin.name, 1) * np.array([scores[n.name] for n in nodes], dtype=np.int64)
+            total += self._weights.get(plugin.name, 1) * normalized(plugin, state, pod, view.columns, found.nodes)
         return total
-
-
-def _in_range(scores: Ints, plugin: str) -> Ints:
-    invalid = scores[(scores < 0) | (scores > MAX_SCORE)]
-    if len(invalid):
-        raise PluginFault(plugin, "NormalizeScore", f"the score {invalid[0]} is outside of 0 to {MAX_SCORE}")
-    return scores
-
-
-def _check(scores: Mapping[str, int], nodes: Sequence[NodeInfo], plugin: str) -> None:
-    """Check the normalized scores: whole numbers from 0 to 100 for exactly the nodes that fit."""
-    for name in scores.keys() ^ {n.name for n in nodes}:
-        raise PluginFault(plugin, "NormalizeScore", f"{name!r} was not in the nodes to score, or its score is missing")
-    for value in scores.values():
-        expect(value, int, plugin, "NormalizeScore")
-        if not 0 <= value <= MAX_SCORE:
-            raise PluginFault(plugin, "NormalizeScore", f"the score {value} is outside of 0 to {MAX_SCORE}")
 
 
 def _no_nodes_left(by: set[str]) -> str:

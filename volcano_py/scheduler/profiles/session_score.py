@@ -10,8 +10,9 @@ import numpy as np
 from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Floats, Indices, Scope
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.profiles.columns import NodesAt, SomeColumns
-from volcano_py.scheduler.profiles.extension_points import MAX_SCORE, Score
+from volcano_py.scheduler.profiles.extension_points import Score
 from volcano_py.scheduler.profiles.faults import PluginFault, expect
+from volcano_py.scheduler.profiles.scoring import in_range, normalize, normalized
 from volcano_py.scheduler.profiles.session_attempt import Attempt, Attempts
 from volcano_py.scheduler.profiles.status import Code, Status
 from volcano_py.scheduler.rules.arrays import Ints
@@ -57,10 +58,6 @@ def _scores(plugin: Score, attempt: Attempt, at: Indices) -> Ints:
         return np.zeros(len(at), dtype=np.int64)
     if not status.ok:
         raise PluginFault(plugin.name, "PreScore", status.message or status.code.value)
-    if plugin.scope is DOMAIN:
-        fitting = plugin.score_fitting(state, pod, columns, at)
-        if fitting is not None:
-            return _checked(plugin, fitting)
     raw: Ints | None = None
     if plugin.scope is STATIC:
         everywhere = plugin.score_columns(pod, columns)
@@ -68,17 +65,7 @@ def _scores(plugin: Score, attempt: Attempt, at: Indices) -> Ints:
     elif plugin.scope is not DOMAIN:
         raw = plugin.score_columns(pod, SomeColumns(columns, at))
     if raw is None:
-        values = (expect(plugin.score(state, pod, node), int, plugin.name, "Score") for node in nodes)
-        raw = np.fromiter(values, dtype=np.int64, count=len(at))
-    if type(plugin).normalize is not Score.normalize:
-        named = dict(zip((node.name for node in nodes), raw.tolist(), strict=True))
-        plugin.normalize(state, pod, named)
-        raw = np.array([named[node.name] for node in nodes], dtype=np.int64)
-    return _checked(plugin, raw)
-
-
-def _checked(plugin: Score, scores: Ints) -> Ints:
-    invalid = scores[(scores < 0) | (scores > MAX_SCORE)]
-    if len(invalid):
-        raise PluginFault(plugin.name, "NormalizeScore", f"the score {invalid[0]} is outside of 0 to {MAX_SCORE}")
-    return scores
+        return normalized(plugin, state, pod, columns, at)
+    if type(plugin).normalize is Score.normalize:
+        return in_range(raw, plugin.name)
+    return normalize(plugin, state, pod, nodes, dict(zip((node.name for node in nodes), raw.tolist(), strict=True)))
