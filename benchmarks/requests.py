@@ -14,7 +14,7 @@ import orjson
 
 from benchmarks.cluster import Cluster, Manifest, cluster, cpu_seconds, descendants, pod, rate, until_running
 from benchmarks.control_plane import CONTROLLERS, job, process
-from volcano_py.api.kinds import JOB, POD
+from volcano_py.api.kinds import JOB, POD, PODGROUP
 
 PROGRAMS = ("scheduler", "dispatcher", "vc-controller-manager")
 LEFT_OUT = {("get", "leases"), ("update", "leases")}
@@ -22,11 +22,22 @@ Key = tuple[str, str, str]
 
 
 def bare(i: int) -> Manifest:
-    """A pod without a PodGroup: the controllers make one."""
+    """A pod without a PodGroup."""
     made = pod(i)
     made["spec"]["schedulerName"] = "volcano"
     made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
     return made
+
+
+async def gang(c: Cluster, number: int, size: int) -> None:
+    """A PodGroup and its pods, as a user creates them."""
+    name = f"gang-{number:04d}"
+    spec = {"minMember": size, "queue": "default", "minResources": {"cpu": f"{100 * size}m"}}
+    await c.client.create(PODGROUP, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    for i in range(size):
+        made = bare(number * size + i)
+        made["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": name}
+        await c.client.create(POD, made)
 
 
 def counted(c: Cluster, after: int) -> Counter[Key]:
@@ -55,6 +66,8 @@ async def measure(kind: str, pods: int, size: int) -> None:
         before = (c.folder / "audit.log").read_bytes().count(b"\n")
         if kind == "bare pods":
             await rate(pods, lambda i: c.client.create(POD, bare(i)))
+        elif kind.startswith("PodGroups"):
+            await rate(pods // size, lambda i: gang(c, i, size))
         else:
             await rate(pods // size, lambda i: c.client.create(JOB, job(f"job-{i:04d}", size, "infinity")))
         await until_running(c.client, pods)
@@ -73,6 +86,6 @@ async def measure(kind: str, pods: int, size: int) -> None:
 @click.option("--pods", default=1000, show_default=True)
 @click.option("--size", default=20, show_default=True, help="Pods of a Job.")
 def requests(pods: int, size: int) -> None:
-    """Requests and processor time a pod, for bare pods and for Jobs."""
-    for kind in ("bare pods", f"Jobs of {size}"):
+    """Requests and processor time a pod, for bare pods, pods of PodGroups and Jobs."""
+    for kind in ("bare pods", f"PodGroups of {size}", f"Jobs of {size}"):
         asyncio.run(measure(kind, pods, size))

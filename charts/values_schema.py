@@ -52,6 +52,7 @@ _CUSTOM: dict[str, Schema] = {
         scheduler_custom_metrics_enable scheduler_device_locks_enable
         agent_scheduler_pprof_enable bind_to_pod_ip colocation_enable controller_enable
         controller_metrics_enable go_memlimit_enable grafana_dashboard_enable
+        controller_pod_groups_of_single_pods
         hypernode_controller_metrics_enable job_network_policies_enable keep_edited_config leader_elect_enable
         map_enable metrics_enable namespace_queue_enable network_policies_enable pod_disruption_budgets_enable
         prometheus_rule_enable scheduler_enable scheduler_metrics_enable scheduler_pprof_enable

@@ -271,7 +271,7 @@ async def mutating_version(client: Client) -> str:
 async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = True) -> AsyncIterator[None]:
     """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks."""
     more = {
-        "controller-manager": ("--controllers=*",),
+        "controller-manager": ("--controllers=*", "--pod-groups-of-single-pods"),
         volcano.WEBHOOK_MANAGER: (f"--enabled-admission={','.join(PATHS)}",),
     }
 

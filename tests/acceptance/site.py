@@ -27,6 +27,9 @@ from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.foreign.attachment import LABEL
 from volcano_py.sandbox.shapes import parse
 
+GROUPS_OF_SINGLE_PODS = os.environ.get("SINGLE_PODS") != "alone"
+"""Whether pods that need no PodGroup get one, as with Volcano; `SINGLE_PODS=alone`: they get none."""
+
 Manifest = dict[str, Any]
 
 MARKS = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -305,7 +308,8 @@ async def site(sandbox: Sandbox | None, kubeconfig: str) -> AsyncIterator[Site]:
 @asynccontextmanager
 async def cluster(folder: Path, nodes: int = 4, **options: Any) -> AsyncIterator[Sandbox]:
     """A sandbox whose scheduler has the acceptance suite's configuration and whose first queue is open."""
-    options = {"component_arguments": {"controller-manager": ("--controllers=*",)}, **options}
+    controllers = ("--controllers=*", f"--pod-groups-of-single-pods={str(GROUPS_OF_SINGLE_PODS).lower()}")
+    options = {"component_arguments": {"controller-manager": controllers}, **options}
     sandbox = Sandbox(
         nodes,
         node_shapes=[parse("cpu=4,memory=8Gi")],

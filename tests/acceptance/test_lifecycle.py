@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.covers import covers
-from tests.acceptance.site import MARKS, Manifest, Site, table, task
+from tests.acceptance.site import GROUPS_OF_SINGLE_PODS, MARKS, Manifest, Site, table, task
 from volcano_py.api.kinds import COMMAND, CONFIGMAP, EVENT, JOB, NETWORKPOLICY, POD, PODGROUP, QUEUE, SECRET, SERVICE
 from volcano_py.kube.errors import NotFound
 
@@ -250,8 +250,9 @@ async def _pod_runs(at: Site, name: str) -> bool:
 async def test_a_plain_pod_gets_a_podgroup(at: Site) -> None:
     await at.create(pod("plain"))
     await at.until(lambda: _pod_runs(at, "plain"), "the pod does not run")
-    [group] = await at.client.list(PODGROUP, at.namespace)
-    assert group["metadata"]["name"].startswith("podgroup-")
+    groups = await at.client.list(PODGROUP, at.namespace)
+    assert len(groups) == int(GROUPS_OF_SINGLE_PODS)
+    assert all(group["metadata"]["name"].startswith("podgroup-") for group in groups)
 
 
 @covers("JP-A06", "JP-A07", "JS-Q05")

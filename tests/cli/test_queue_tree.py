@@ -50,7 +50,7 @@ GROUPS = [group("speech", "Inqueue", "2"), group("speech", "Pending"), group("vi
 
 
 def grown() -> list[Branch]:
-    return grow(QUEUES, GROUPS, TOTAL, count(GROUPS))
+    return grow(QUEUES, GROUPS, TOTAL, count(GROUPS, QUEUES))
 
 
 def test_the_shape_and_the_sums() -> None:
@@ -192,3 +192,14 @@ async def test_deserved_amounts_without_reclaim_are_reported(
         await client.create(QUEUE, {"metadata": {"name": "lab"}, "spec": {"deserved": {"cpu": "12"}}})
         code, out = await vcctl("queue", "tree")
         assert code == 0 and ("add reclaim to the actions" in " ".join(out.split())) is noted
+
+
+def test_pods_that_need_no_group_are_counted_by_the_status_of_their_queue() -> None:
+    groups = [{"spec": {"queue": "q"}, "status": {"phase": phase}} for phase in ("Running", "Running", "Pending")]
+    queues = [
+        {"metadata": {"name": "q"}, "status": {"running": 5, "pending": 0, "inqueue": 1}},
+        {"metadata": {"name": "new"}},
+    ]
+    found = count(groups, queues)
+    assert {phase: n for phase, n in found["q"].items() if n} == {"Running": 5, "Pending": 1, "Inqueue": 1}
+    assert not any(found["new"].values())

@@ -98,7 +98,7 @@ def found(pods: list[Manifest] | None = PODS, notes: tuple[str, ...] = ()) -> Fa
     for one in NODES:
         queue_tree.add(total, queue_tree.amounts(one["status"]["allocatable"]))
     kept = None if pods is None else [held_by(one) for one in pods]
-    trees = queue_tree.grow(QUEUES, GROUPS, total, queue_table.count(GROUPS))
+    trees = queue_tree.grow(QUEUES, GROUPS, total, queue_table.count(GROUPS, []))
     return Facts(trees, total, job_rows(GROUPS), node_rows(NODES, kept), notes)
 
 

@@ -63,6 +63,12 @@ async def test_nothing_is_written_when_nothing_changes(world):
     assert world.api.writes == before
 
 
+async def test_a_status_that_another_client_has_written_is_corrected(world):
+    await start_running(world, job())
+    world.api.change(kinds.JOB, "train", {"status": {"running": 1, "pending": 1}})
+    await world.until(lambda: world.status().get("running") == 2 and not world.status().get("pending"))
+
+
 async def test_a_failed_pod_without_policy_fails_the_job_when_all_have_ended(world):
     await start_running(world, job())
     world.run_pods("Failed", "work-0", exit_code=1)

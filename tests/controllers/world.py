@@ -21,6 +21,7 @@ class World:
     def __init__(self, api: SmallApi) -> None:
         self.api = api
         self.options = Options(leader_elect=False, watch_with_kopf=False, queue_command_namespaces=["lab"])
+        self.options.pod_groups_of_single_pods = True
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
-from tests.dst.oracle import ENDED, Amounts, Object, active, amount, group_of, host_ports, requests
+from tests.dst.oracle import ENDED, Amounts, Object, active, amount, group_of, host_ports, requests, stand_in
 
 Objects = dict[str, dict[str, Object]]
 
@@ -20,7 +20,8 @@ class State:
 
     def __init__(self, objects: Objects) -> None:
         self.pods = objects["pods"]
-        self.groups = objects["podgroups.scheduling.volcano.sh"]
+        plain = {group_of(pod): group for pod in self.pods.values() if (group := stand_in(pod)) is not None}
+        self.groups = plain | objects["podgroups.scheduling.volcano.sh"]
         self.queues = objects["queues.scheduling.volcano.sh"]
         self.nodes = {name: node for name, node in objects["nodes"].items() if _usable(node)}
         self.free: dict[str, Amounts] = {}

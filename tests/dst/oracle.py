@@ -62,9 +62,18 @@ def active(pod: Object) -> bool:
 
 
 def group_of(pod: Object) -> str:
-    """The PodGroup of a pod, `namespace/name`; empty without one."""
+    """The PodGroup of a pod, `namespace/name`. A plain pod has none; then the name is that which it would have."""
     name = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
-    return f"{pod['metadata']['namespace']}/{name}" if name else ""
+    return f"{pod['metadata']['namespace']}/{name or 'podgroup-' + pod['metadata']['uid']}"
+
+
+def stand_in(pod: Object) -> Object | None:
+    """What the PodGroup of a plain pod would be; None for a pod that names one, or of another scheduler."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if "scheduling.k8s.io/group-name" in annotations or pod["spec"].get("schedulerName") != "volcano":
+        return None
+    queue = annotations.get("scheduling.volcano.sh/queue-name", "default")
+    return {"metadata": {}, "spec": {"minMember": 1, "queue": queue}}
 
 
 @dataclass
@@ -112,6 +121,8 @@ class Oracle:
     _requests: Counter[tuple[str, ...]] = field(default_factory=Counter)
     _minute: int = 0
     restored_at: float = -1e9
+    _revived: dict[str, float] = field(default_factory=dict)
+    """Pods that had ended and run again because of a restore, by UID: since when."""
 
     # ---- what happened ---------------------------------------------------------------------------------------
 
@@ -232,6 +243,8 @@ class Oracle:
         known = self.bound.get(uid)
         if known is not None and node != known.node and now > self.restored_at:
             self._wrong(now, f"pod {_key(pod)} moved from node {known.node} to {node or 'none'}, by {writer}")
+        if now <= self.restored_at and before is not None and not active(before) and active(pod):
+            self._revived[uid] = now
         if node and known is None:
             self.bound[uid] = Bound(node, now, writer)
             if writer == BINDER:
@@ -263,6 +276,8 @@ class Oracle:
         for pod in self.objects["pods"].values():
             bound = self.bound.get(pod["metadata"]["uid"])
             if bound is None or bound.node != node or not active(pod):
+                continue
+            if self._revived.get(pod["metadata"]["uid"], -1e9) >= now - STALE:
                 continue
             if bound.writer == BINDER or bound.at < now - STALE:
                 found.append(pod)
@@ -300,7 +315,7 @@ class Oracle:
         self._check_queue(now, pod)
 
     def _check_queue(self, now: float, pod: Object) -> None:
-        group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod))
+        group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod)) or stand_in(pod)
         if group is None:
             return
         queue = group["spec"].get("queue") or "default"
@@ -335,7 +350,7 @@ class Oracle:
         found = []
         for pod in self.objects["pods"].values():
             bound = self.bound.get(pod["metadata"]["uid"])
-            group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod))
+            group = self.objects["podgroups.scheduling.volcano.sh"].get(group_of(pod)) or stand_in(pod)
             if bound is None or bound.writer != BINDER or group is None or not active(pod):
                 continue
             if pod["metadata"].get("deletionTimestamp"):

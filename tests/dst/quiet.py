@@ -52,10 +52,6 @@ class Quiet:
         objects = self._objects()
         alone = self.run.cluster.configuration == "enqueue"
         left = [f"{text} fit, and are not bound" for text in what_fits(objects, alone)]
-        for key, pod in objects["pods"].items():
-            named = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name")
-            if not named and not pod["spec"].get("nodeName"):
-                left.append(f"pod {key} has no PodGroup")
         for key, job in self.run.server.objects("jobs.batch.volcano.sh").items():
             left += self._job(key, job, objects)
         return left

@@ -13,9 +13,9 @@ from tests.oracle.verdicts import judge
 from volcano_py.scheduler.actions import allocate_job, arrangement, place_tasks, sub_job_arrangement
 from volcano_py.scheduler.actions.arrangement import Lacking
 from volcano_py.scheduler.actions.eviction import commit_evictions, entitled_attempt, units
-from volcano_py.scheduler.framework import open_jobs
 from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.model.shadow_groups import ShadowGroups
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins import proportion
 from volcano_py.scheduler.plugins.capacity import plugin as capacity
@@ -98,7 +98,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[Patch], None]]] = {
         "sub-groups", lambda p: p.setattr(sub_job_arrangement, "MOST_COMBINATIONS", 1)),
     "no other arrangement on cards": ("devices", lambda p: p.setattr(place_tasks, "arranged", lambda *_: None)),
     "no pod waits for the PodGroup of its owner": (
-        "groups by controllers", lambda p: p.setattr(open_jobs, "awaits_group", lambda *_: False)),
+        "groups by controllers", lambda p: p.setattr(ShadowGroups, "awaits_group", lambda *_: False)),
     "no gang falls below its minimum": ("preempt", lambda p: p.setattr(commit_evictions, "_falls", lambda *_: False)),
 }  # fmt: skip
 """What becomes wrong → the family of clusters that shows it, and how."""

@@ -1,4 +1,8 @@
-"""The table of queues. Volcano: `vcctl queue list`; the counts are those of the existing PodGroups."""
+"""The table of queues. Volcano: `vcctl queue list`.
+
+The counts are those of the existing PodGroups, and of the single pods without one, which only `status` of a queue
+contains: it is some seconds old.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +30,24 @@ def listing(columns: tuple[str, ...], label_selector: str = "", name: str = "") 
     """All queues, or the queue with this name, with these columns."""
     return Listing(
         QUEUE,
-        lambda queues, groups, wide: queue_table(queues, count(groups), columns, wide),
+        lambda queues, groups, wide: queue_table(queues, count(groups, queues), columns, wide),
         label_selector=label_selector,
         choose=lambda queues: [q for q in queues if not name or q["metadata"]["name"] == name],
         beside=PODGROUP,
     )
 
 
-def count(groups: Iterable[Manifest]) -> Counts:
-    """Number of PodGroups by queue and phase."""
+def count(groups: Iterable[Manifest], queues: Iterable[Manifest]) -> Counts:
+    """Number of PodGroups, and of pods that need none, by queue and phase."""
     counts: Counts = {}
     for group in groups:
         of_queue = counts.setdefault(group.get("spec", {}).get("queue", ""), {})
         phase = (group.get("status") or {}).get("phase", "")
         of_queue[phase] = of_queue.get(phase, 0) + 1
+    for queue in queues:
+        status, of_queue = queue.get("status") or {}, counts.setdefault(queue["metadata"]["name"], {})
+        for phase in _PHASES:
+            of_queue[phase] = max(of_queue.get(phase, 0), status.get(phase.lower()) or 0)
     return counts
 
 

@@ -92,7 +92,8 @@ def facts(followed: Followed, given: Sequence[Source], sections: Sequence[str], 
     total: Amounts = {}
     for node in nodes:
         queue_tree.add(total, _allocatable(node))
-    trees = queue_tree.grow(objects.get(QUEUE, []), groups, total, queue_table.count(groups))
+    queues = objects.get(QUEUE, [])
+    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups, queues))
     mine = [group for group in groups if namespace in ("", group["metadata"]["namespace"])]
     pods = None if POD in followed.forbidden else objects.get(POD)
     return Facts(

@@ -117,7 +117,7 @@ async def print_one(client: Client, name: str, columns: tuple[str, ...], output:
     if not as_table(output):
         print_object(QUEUE, found, output or "")
         return
-    counts = queue_table.count(await client.list(PODGROUP))
+    counts = queue_table.count(await client.list(PODGROUP), [found])
     queue_table.queue_table([found], counts, columns, output == "wide").show()
 
 
@@ -152,7 +152,7 @@ async def _show_tree(client: Client, name: str, resources: tuple[str, ...], outp
     with contextlib.suppress(Forbidden):
         for node in await client.list(NODE):
             queue_tree.add(total, queue_tree.amounts((node.get("status") or {}).get("allocatable")))
-    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups))
+    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups, queues))
     known = queue_tree.resources(trees) | total.keys()
     for resource in resources:
         if known and resource not in known:

@@ -1,4 +1,4 @@
-"""`vqueues`: list queues, or one. Volcano: vqueues, with counts of the existing PodGroups."""
+"""`vqueues`: list queues, or one. Volcano: vqueues; the counts are those of `cli.queue_table`."""
 
 from __future__ import annotations
 

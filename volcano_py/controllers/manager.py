@@ -43,7 +43,11 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         cluster, workers=options.worker_threads, max_requeue=options.max_requeue_num
     ),
     QueueController.name: lambda cluster, options: QueueController(
-        cluster, workers=options.worker_threads_for_queue, max_requeue=options.max_requeue_num
+        cluster,
+        workers=options.worker_threads_for_queue,
+        max_requeue=options.max_requeue_num,
+        single_pods_of=() if options.pod_groups_of_single_pods else options.scheduler_names,
+        workloads=options.gate("WorkLoadSupport"),
     ),
     PodGroupController.name: lambda cluster, options: PodGroupController(
         cluster,
@@ -51,6 +55,7 @@ MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
         scheduler_names=options.scheduler_names,
         inherit_owner_annotations=options.inherit_owner_annotations,
         workloads=options.gate("WorkLoadSupport"),
+        of_single_pods=options.pod_groups_of_single_pods,
     ),
     CronJobController.name: lambda cluster, options: CronJobController(
         cluster, workers=options.worker_threads_for_cronjob

@@ -128,7 +128,7 @@ class Mirror(Generic[T]):
         current = self._objects.get(obj.key)
         if current is None or current.metadata.uid != obj.metadata.uid:
             return True
-        return _version(obj) >= _version(current)
+        return version_of(obj) >= version_of(current)
 
     def _seen(self, obj: T) -> None:
         if self._ended.get(obj.key) == obj.metadata.uid:
@@ -177,6 +177,7 @@ class Mirror(Generic[T]):
                     del self._index[value]
 
 
-def _version(obj: ApiObject) -> int:
+def version_of(obj: ApiObject) -> int:
+    """The resource version of an object as a number; 0: it has none."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else 0

@@ -40,6 +40,7 @@ class Options(Struct):
     scheduler_names: list[str] = field(default_factory=lambda: ["volcano"])
     max_requeue_num: int = 15
     inherit_owner_annotations: bool = True
+    pod_groups_of_single_pods: bool = False
     queue_commands: str = "off"
     queue_command_namespaces: list[str] = field(default_factory=list)
     controllers: list[str] = field(default_factory=lambda: list(DEFAULT_CONTROLLERS))
@@ -145,6 +146,11 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         "--inherit-owner-annotations",
         defaults.inherit_owner_annotations,
         "Copy annotations of the owners to PodGroups of plain pods.",
+    )
+    switch(
+        "--pod-groups-of-single-pods",
+        defaults.pod_groups_of_single_pods,
+        "Create PodGroups also for pods that need none: those that are no gang and have no network topology.",
     )
     parser.add_argument(
         "--queue-commands",

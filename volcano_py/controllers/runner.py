@@ -85,6 +85,10 @@ also by `jobs_of_flow` and `jobs_of_template`, PodGroups by queue, queues by par
 """
 
 
+OPTIONAL = (kinds.NAMESPACE,)
+"""Kinds that controllers do without if they may not list them, as with the rights of Volcano's chart."""
+
+
 class Controller(Protocol):
     """The interface between the runner and a controller."""
 
@@ -116,7 +120,7 @@ class Cluster:
             if self.by_hand is not None and rt in HAND_KINDS:
                 feed = self.by_hand.feed(rt)
             else:
-                feed = self._informer(Informer(self.client, rt, type=struct))
+                feed = self._informer(Informer(self.client, rt, type=struct, optional=rt in OPTIONAL))
             mirror: Mirror[Any] = Mirror(feed, struct, INDEXES.get(rt))
             self._mirrors[rt] = mirror
             self.executor.attach(rt, mirror)

@@ -68,7 +68,7 @@ def queue_page(queues: Iterable[Manifest], groups: list[Manifest], nodes: Iterab
     """The page of some queues."""
     queues = list(queues)
     total = total_of(nodes)
-    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups))
+    trees = queue_tree.grow(queues, groups, total, queue_table.count(groups, queues))
     shown = resources_of(total)
     scale = {r: scale_of(trees, r, total) for r in shown}
     rows = tuple(_row(b, depth, shown, scale) for b, depth in _walk(trees, 0))

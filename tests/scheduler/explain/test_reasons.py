@@ -15,6 +15,7 @@ from volcano_py.scheduler.explain.table import QUEUE_LIMIT, REASONS, meaning_of,
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, run_once
+from volcano_py.scheduler.session_close.pod_groups import QUIET
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
@@ -122,6 +123,7 @@ def test_pods_that_cannot_be_created_come_before_missing_pods(exist: int) -> Non
         conditions = simulation.objects["PodGroup", "default/g"]["status"].get("conditions") or ()
         return next(((one["reason"], one["message"]) for one in conditions if one["type"] == "Waiting"), ("", ""))
 
+    simulation.now += QUIET  # no pod was created for a while
     assert reason()[0] == ("PodsMissing" if exist else "")
     message = 'pods "g-0" is forbidden: no PriorityClass with name urgent was found'
     changed = simulation.objects["PodGroup", "default/g"]

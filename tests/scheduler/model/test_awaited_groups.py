@@ -8,10 +8,10 @@ import pytest
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod, ReplicaSet
+from volcano_py.api.plain_pods import OTHER_OWNERS, WATCHED_OWNERS, needs_group
 from volcano_py.controllers.podgroup.owners import family_of
 from volcano_py.controllers.podgroup.reconcile import OWNER_KINDS
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.awaited_groups import KNOWN_WORKLOADS, OTHER_OWNERS, awaits_group
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Operation, PodCondition, QueueStatus
 from volcano_py.scheduler.run_once import REGISTRY, run_once
@@ -74,7 +74,7 @@ AT_ONCE = [
 @pytest.mark.parametrize(("manifest", "waits"), [*((m, True) for m in WAIT), *((m, False) for m in AT_ONCE)])
 def test_the_owner_decides(manifest: Manifest, waits: bool) -> None:
     found = from_manifest(Pod, manifest)
-    assert awaits_group(found, {}) is waits
+    assert needs_group(found, None) is waits
     if family_of(found) is not None:
         assert waits, "the controller forms a gang of it"
 
@@ -82,19 +82,21 @@ def test_the_owner_decides(manifest: Manifest, waits: bool) -> None:
 def test_pods_of_the_default_scheduler_have_no_group_to_wait_for() -> None:
     plain = pod(("batch/v1", "Job"))
     plain["spec"]["schedulerName"] = "default-scheduler"
-    assert not awaits_group(from_manifest(Pod, plain), {})
+    made = cluster()
+    made.shadow_schedulers = frozenset({"default-scheduler"})
+    made.upsert("Pod", as_struct(plain))
+    assert len([o for o in decided(made, CREATED) if isinstance(o, Bind)]) == 1
 
 
 def test_every_owner_whose_annotations_the_controller_reads_is_known() -> None:
-    assert set(OWNER_KINDS) <= {kind for _, kind in OTHER_OWNERS} | set(KNOWN_WORKLOADS)
+    assert set(OWNER_KINDS) <= {kind for _, kind in OTHER_OWNERS} | set(WATCHED_OWNERS)
 
 
 @pytest.mark.parametrize(("annotation", "waits"), [(None, False), ("1", False), ("6", True), ("x", False)])
-@pytest.mark.parametrize("kind", KNOWN_WORKLOADS)
+@pytest.mark.parametrize("kind", WATCHED_OWNERS)
 def test_the_annotation_of_a_watched_owner_decides(kind: str, annotation: str | None, waits: bool) -> None:
     annotations = {} if annotation is None else {"scheduling.volcano.sh/group-min-member": annotation}
-    owner = from_manifest(ReplicaSet, {"metadata": {"name": "o", "namespace": "default", "annotations": annotations}})
-    assert awaits_group(from_manifest(Pod, pod(("apps/v1", kind))), {kind: {"default/o": owner}}) is waits
+    assert needs_group(from_manifest(Pod, pod(("apps/v1", kind))), annotations) is waits
 
 
 # ---- decisions ------------------------------------------------------------------------------------------------------
@@ -157,7 +159,9 @@ def test_a_gang_whose_group_the_controller_forms_never_starts_in_part(owner: tup
 
 def test_pods_of_a_deployment_without_a_minimum_are_bound_at_once() -> None:
     made = cluster(*(pod(("apps/v1", "ReplicaSet"), i) for i in range(6)))
-    made.upsert("ReplicaSet", from_manifest(ReplicaSet, {"metadata": {"name": "o", "namespace": "default"}}))
+    made.upsert(
+        "ReplicaSet", from_manifest(ReplicaSet, {"metadata": {"name": "o", "namespace": "default", "uid": "uid-o"}})
+    )
     assert len([o for o in decided(made, CREATED) if isinstance(o, Bind)]) == 3
 
 

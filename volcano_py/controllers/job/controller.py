@@ -36,7 +36,7 @@ from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
 from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.volumes import claim_name
-from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.mirror import Mirror, version_of
 from volcano_py.controllers.runner import Cluster, pods_of_task
 from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
@@ -83,6 +83,8 @@ class JobController:
         self._delayed = DelayedActions(self._due)
         self._evictions = EvictionBackoff()
         self._held = Held()
+        self._written: dict[str, int] = {}
+        """Per Job: the version of the object after the last write of this controller."""
         self._stuck: set[str] = set()
         """Jobs that are blocked by another object."""
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
@@ -177,6 +179,9 @@ class JobController:
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
         instructions = self._hold_back(job, reconcile(self._observe(job), request, decision))
         await self._executor.carry_out(instructions, job)
+        after = self._jobs.get(job.key)
+        if after is not None and after.metadata.resource_version != job.metadata.resource_version:
+            self._written[job.key] = version_of(after)
         self._measure(job, instructions)
 
     def _hold_back(self, job: Job, instructions: list[Instruction]) -> list[Instruction]:
@@ -326,6 +331,9 @@ class JobController:
 
     def _job_updated(self, old: Job, new: Job) -> None:
         request = events.job_updated(old, new)
+        if request is None and old.status != new.status and version_of(new) > self._written.get(new.key, 0):
+            # Another client wrote the status, or the API server was restored from a backup: count the pods again.
+            request = Request(bus.OUT_OF_SYNC)
         if request is not None:
             self._add(new.key, request)
 
@@ -339,6 +347,7 @@ class JobController:
         self._delayed.drop(key)
         self._evictions.drop(key)
         self._held.drop(key)
+        self._written.pop(key, None)
         self._stuck.discard(key)
         self.queue.forget(key)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from msgspec import field
 
-from volcano_py.api import kinds
+from volcano_py.api import kinds, names, plain_pods
 from volcano_py.api.core import Pod, ReplicaSet, StatefulSet
 from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, OwnerReference
 from volcano_py.api.resource_types import ResourceType
@@ -24,6 +25,7 @@ from volcano_py.controllers.podgroup.reconcile import (
     reconcile,
     within,
 )
+from volcano_py.controllers.podgroup.served import GRACE, Served, reacted
 from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.errors import Forbidden, NotFound
 from volcano_py.kube.workqueue import WorkQueue
@@ -33,6 +35,10 @@ log = logging.getLogger(__name__)
 Workload = ReplicaSet | StatefulSet
 REVISION = "controller-revision-hash"
 """The label with the revision of a StatefulSet's pod."""
+OWNER_FOLLOWS = 2.0
+"""Seconds in which the owner of a pod is expected: pods and owners are watched separately."""
+UNSERVED = "Unserved"
+"""The key of the work that looks for pods without a reaction of their scheduler."""
 OWNERS_KEPT = 4096
 """Number of owners whose annotations are cached; they rarely change, and a controller creates many pods."""
 
@@ -63,8 +69,10 @@ class PodGroupController:
         scheduler_names: Sequence[str] = ("volcano",),
         inherit_owner_annotations: bool = True,
         workloads: bool = True,
+        of_single_pods: bool = True,
     ) -> None:
-        """`workloads`: also watch ReplicaSets and StatefulSets (feature gate WorkLoadSupport)."""
+        """`workloads`: also watch ReplicaSets and StatefulSets (feature gate WorkLoadSupport). `of_single_pods`: create
+        PodGroups also for pods that need none."""
         self.queue: WorkQueue[str] = WorkQueue(qps=100, burst=1000)
         self.workers = workers
         self._scheduler_names = scheduler_names
@@ -74,7 +82,12 @@ class PodGroupController:
         self._owners: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._pods: Mirror[Pod] = cluster.mirror(kinds.POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(kinds.PODGROUP)
+        self._early: OrderedDict[str, float] = OrderedDict()
+        """Pods whose owner is unknown, by UID, and until when it may follow."""
+        self._served = None if of_single_pods else Served()
         self._pods.on(add=self._pod_seen)
+        if self._served is not None:
+            self._pods.on(update=self._pod_changed, delete=self._served.forget)
         self._workloads: dict[str, Mirror[Workload]] = {}
         if workloads:
             for rt in (kinds.REPLICASET, kinds.STATEFULSET):
@@ -86,6 +99,14 @@ class PodGroupController:
         if needs_podgroup(pod, self._scheduler_names):
             self.queue.add(f"Pod/{pod.key}")
 
+    def _pod_changed(self, old: Pod, pod: Pod) -> None:
+        if self._served is None or pod.spec.scheduler_name not in self._scheduler_names:
+            return
+        if not needs_podgroup(pod, self._scheduler_names):
+            self._served.forget(pod)
+        elif not self._served.changed(pod, time.monotonic()) and old.spec.scheduling_gates:
+            self.queue.add(f"Pod/{pod.key}")  # a gate was removed
+
     def _workload_seen(self, workload: Workload) -> None:
         self._owners.pop(workload.metadata.uid, None)
         self.queue.add(f"{workload.kind}/{workload.key}")
@@ -93,15 +114,72 @@ class PodGroupController:
     async def process(self, key: str) -> None:
         """Reconcile the PodGroup of one pod, ReplicaSet or StatefulSet."""
         kind, _, name = key.partition("/")
-        if kind == "Pod":
+        if key == UNSERVED:
+            self._look_after_unserved()
+        elif kind == "Pod":
             pod = self._pods.get(name)
-            if pod is not None and needs_podgroup(pod, self._scheduler_names):
+            if pod is not None and needs_podgroup(pod, self._scheduler_names) and not self._does_without(pod):
                 await self._keep(pod)
         else:
             workload = self._workloads[kind].get(name)
             if workload is not None:
                 await self._follow(workload)
         self.queue.forget(key)
+
+    def _does_without(self, pod: Pod) -> bool:
+        """Whether a pod gets no PodGroup: it needs none, and its scheduler places it so."""
+        if self._served is None or pod.spec.scheduler_name in self._served.without:
+            return False
+        if self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}") is not None:
+            return False  # of an earlier version
+        kind, owner = plain_pods.watched_owner(pod), pod.metadata.controller
+        of_owner: dict[str, str] | None = {}
+        if kind and owner is not None:
+            mirror = self._workloads.get(kind)
+            found = mirror.get(f"{pod.metadata.namespace}/{owner.name}") if mirror is not None else None
+            of_owner = found.metadata.annotations or {} if found is not None else None
+            if not self._inherit:
+                return False
+            if mirror is not None and self._owner_may_follow(pod, found is not None):
+                return True
+        if plain_pods.needs_group(pod, of_owner):
+            return False
+        if reacted(pod):
+            return True
+        gates = pod.spec.scheduling_gates or ()
+        if all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates):  # others: when they are removed
+            self._served.waits(pod, time.monotonic())
+            self.queue.add_after(UNSERVED, GRACE)
+        return True
+
+    def _owner_may_follow(self, pod: Pod, known: bool) -> bool:
+        """Whether a pod was received shortly before its owner: look at it again in a while."""
+        uid = pod.metadata.uid
+        if known:
+            self._early.pop(uid, None)
+            return False
+        if time.monotonic() >= self._early.setdefault(uid, time.monotonic() + OWNER_FOLLOWS):
+            return False
+        if len(self._early) > OWNERS_KEPT:
+            self._early.popitem(last=False)
+        self.queue.add_after(f"Pod/{pod.key}", OWNER_FOLLOWS)
+        return True
+
+    def _look_after_unserved(self) -> None:
+        assert self._served is not None
+        before = set(self._served.without)
+        found, pause = self._served.due(time.monotonic())
+        for name in sorted(self._served.without - before):
+            log.warning(
+                "scheduler %s places no pods without a PodGroup: its pods get PodGroups from now on; if it shall not "
+                "take %.0f s to notice that, set --pod-groups-of-single-pods",
+                name,
+                GRACE,
+            )
+        for key in found:
+            self.queue.add(f"Pod/{key}")
+        if pause is not None:
+            self.queue.add_after(UNSERVED, pause)
 
     async def _keep(self, pod: Pod, *, update: bool = False) -> None:
         podgroup = self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}")
@@ -141,7 +219,7 @@ class PodGroupController:
         pod = max(pods, key=_newest, default=None)
         if pod is None or pod.spec.scheduler_name not in self._scheduler_names:
             return
-        if group_of(pod) in ("", podgroup_name(pod)):
+        if group_of(pod) in ("", podgroup_name(pod)) and not (podgroup is None and self._does_without(pod)):
             await self._keep(pod, update=True)
 
     async def _owner_annotations(self, pod: Pod) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api import names
+from volcano_py.api import names, plain_pods
 from volcano_py.api.codec import to_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.kinds import POD, PODGROUP
@@ -19,9 +19,6 @@ from volcano_py.controllers.podgroup.owners import Stated, family_of
 OWNER_KINDS = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job")
 """Kinds of owners whose annotations a PodGroup inherits."""
 
-_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
-_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
-_PREFIX = "volcano.sh/"
 _LARGEST = 2**31 - 1
 
 
@@ -40,8 +37,7 @@ def podgroup_name(pod: Pod) -> str:
     family = family_of(pod)
     if family is not None:
         return f"podgroup-{family.key}"
-    owner = pod.metadata.controller
-    return f"podgroup-{owner.uid if owner else pod.metadata.uid}"
+    return plain_pods.group_name(pod)
 
 
 def reconcile(
@@ -87,25 +83,17 @@ def build_podgroup(
         min_member=members,
         min_resources=dict(quota.total([(quota.usage(_plain_spec(pod)), members)])) if of_owner is None else None,
         priority_class_name=pod.spec.priority_class_name,
-        queue=_stated(names.POD_QUEUE_NAME, given, owner_annotations),
+        queue=plain_pods.queue_of(pod, owner_annotations),
         network_topology=_topology(given),
     )
     manifest = to_manifest(PodGroup(spec=spec))
     if not spec.queue:
         del manifest["spec"]["queue"]  # the API server's default, or the namespace's
-    annotations: dict[str, str] = {}
-    for inherited in owner_annotations:
-        for key, value in inherited.items():
-            if key.startswith(_PREFIX):
-                annotations.setdefault(key, value)
-    budget = names.JDB_MIN_AVAILABLE if names.JDB_MIN_AVAILABLE in given else names.JDB_MAX_UNAVAILABLE
-    annotations.update({key: given[key] for key in (*_ANNOTATIONS, budget) if key in given})
-    labels = {key: value for key, value in (pod.metadata.labels or {}).items() if key in _LABELS}
     manifest["metadata"] = {
         "name": podgroup_name(pod),
         "namespace": pod.metadata.namespace,
-        "annotations": annotations,
-        "labels": labels,
+        "annotations": plain_pods.annotations_of_group(pod, owner_annotations),
+        "labels": plain_pods.labels_of_group(pod),
         "ownerReferences": [of_owner.reference]
         if of_owner is not None and of_owner.reference
         else _owner_references(pod),
@@ -129,11 +117,6 @@ def _owner_references(pod: Pod) -> list[Any]:
             "blockOwnerDeletion": True,
         }
     ]
-
-
-def _stated(key: str, given: Mapping[str, str], owner_annotations: Sequence[Mapping[str, str]]) -> str:
-    """The value of an annotation: the pod's, else that of its first owner with it."""
-    return next((annotations[key] for annotations in (given, *owner_annotations) if annotations.get(key)), "")
 
 
 def within(annotations: dict[str, str], most: int | None) -> dict[str, str]:

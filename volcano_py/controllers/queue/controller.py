@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from volcano_py.api import bus
 from volcano_py.api.bus import Command
@@ -17,6 +18,7 @@ from volcano_py.controllers.instructions import Emit, Patch
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.queue.counters import Pace, count
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, differ, reconcile
+from volcano_py.controllers.queue.single_pods import SinglePods
 from volcano_py.controllers.runner import Cluster
 from volcano_py.kube.errors import KubeError
 from volcano_py.kube.remedies import for_denied
@@ -31,8 +33,18 @@ LONGEST_RETRY = 60.0
 class QueueController:
     name = "queue-controller"
 
-    def __init__(self, cluster: Cluster, *, workers: int = 5, max_requeue: int = 15) -> None:
-        """An action is dropped after `max_requeue` failed attempts; a negative number means never."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        workers: int = 5,
+        max_requeue: int = 15,
+        single_pods_of: Sequence[str] = (),
+        workloads: bool = True,
+    ) -> None:
+        """An action is dropped after `max_requeue` failed attempts; a negative number means never. `single_pods_of`:
+        the schedulers whose pods without a PodGroup count as well. `workloads`: also those of ReplicaSets and
+        StatefulSets inherit their queue (feature gate WorkLoadSupport)."""
         self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
@@ -51,6 +63,9 @@ class QueueController:
             update=self._podgroup_updated,
             delete=self._podgroup_changed,
         )
+
+        self._singles = SinglePods(cluster, single_pods_of, workloads, lambda queue: self._add(queue, bus.SYNC_QUEUE))
+        self._awaited = self._singles.mirrors
 
     def command(self, command: Command) -> None:
         """Process an action that a user requested."""
@@ -86,13 +101,16 @@ class QueueController:
         name = queue.metadata.name
         groups = self._podgroups.by_index(name)
         counters = count(groups)
+        singles = self._singles.count(name)
+        for field, number in singles.items():
+            counters[field] += number
         for phase, gauge in metrics.QUEUE_POD_GROUPS.items():
             gauge.labels(name).set(counters[phase.lower()])
         steady = time.monotonic()  # the time of day may be set back
         wait = self._pace.wait(name, len(self._queues), steady)
         seen = Observed(
             queue=queue,
-            members=len(groups),
+            members=len(groups) + sum(singles.values()),
             parent=self._queues.get(queue.spec.parent) if queue.spec.parent else None,
             children=self._queues.by_index(name),
             problems=problems_of_queue(queue, MirroredQueues(self._queues)),

@@ -13,7 +13,7 @@ Rules:
 * A write that the server fails to process (5xx, 429) is retried alone.
 * Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
 * Of conditions, nominations and statuses that wait for the same object only the newest is written; conditions of one
-  object are written at least a second apart.
+  object are written at least a second apart, those of a queue two.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from volcano_py.scheduler.model.plan import (
 
 CONDITION_SPACING = 1.0
 """Seconds between two conditions of one pod."""
+QUEUE_SPACING = 2.0
+"""Seconds between two writes of what a queue holds, which changes with every pod."""
 MAX_EVENTS = 10_000
 """The maximum number of pending Events; further ones are dropped."""
 BUSY_ATTEMPTS = 8
@@ -174,7 +176,7 @@ class Machine:
     def done(self, item: Item, now: float) -> None:
         """Record that a write has succeeded."""
         self._answered()
-        if isinstance(item.op, PodCondition):
+        if _spacing(item.op):
             self._remember(item, now)
         self._end(item, "done", now=now)
         if isinstance(item.op, StepWrite):
@@ -271,9 +273,10 @@ class Machine:
                     older.id, older.op = id, op
                     self._waiting.promote(older, item.lane)
                     return
-            if isinstance(op, PodCondition):
+            spacing = _spacing(op)
+            if spacing:
                 last = self._written.get(key)
-                item.not_before = 0.0 if last is None else last + CONDITION_SPACING
+                item.not_before = 0.0 if last is None else last + spacing
                 if item.not_before <= now:
                     item.not_before = 0.0
         elif isinstance(op, Event) and self._waiting.events() >= MAX_EVENTS:
@@ -356,12 +359,12 @@ class Machine:
 
     def _remember(self, item: Item, now: float) -> None:
         if len(self._written) >= MAX_SPACED:
-            for key in [k for k, at in self._written.items() if at + CONDITION_SPACING < now]:
+            for key in [k for k, at in self._written.items() if at + QUEUE_SPACING < now]:
                 del self._written[key]
         self._written[item.key] = now
         for later in self._waiting.objects.get(item.key, ()):
-            if isinstance(later.op, PodCondition) and not later.in_flight:
-                later.not_before = now + CONDITION_SPACING
+            if not later.in_flight and (spacing := _spacing(later.op)):
+                later.not_before = now + spacing
 
     def _answered(self) -> None:
         self._outages, self._paused_until = 0, 0.0
@@ -376,6 +379,16 @@ class Machine:
     def _pause(self, failures: int) -> float:
         base: float = min(MAX_BACKOFF, MIN_BACKOFF * 2 ** min(failures - 1, 20))
         return base * (0.5 + self._jitter())
+
+
+def _spacing(op: Operation | StepWrite) -> float:
+    """Seconds between two writes of this kind to one object."""
+    match op:
+        case PodCondition():
+            return CONDITION_SPACING
+        case QueueStatus():
+            return QUEUE_SPACING
+    return 0.0
 
 
 def _scheduler_error(bind: Bind, message: str) -> PodCondition:

@@ -142,13 +142,11 @@ class Deviations:
     claims_need_pods: bool = _on(
         "an admitted group whose pods do not exist for five minutes claims no capacity until they exist"
     )
-    bare_pods: bool = _on(
-        "a pod without a PodGroup is a job of one task at once, before the controller has created its PodGroup"
-    )
     profile_rules: bool = _on(
         "a pod that the session places and whose schedulerName is a profile's is subject to that profile's filters and "
         "scores; Volcano has no profiles"
     )
+    bare_pods: bool = _on("a pod without a PodGroup is a job at once and needs none, unless it may belong to a gang")
     held_nodes: bool = _on(
         "a node takes no new pods while the cache audit doubts the Node or a pod on it; Volcano does not compare its "
         "cache with the API server"

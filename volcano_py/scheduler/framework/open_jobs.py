@@ -10,7 +10,6 @@ from volcano_py.scheduler.framework.deviations import Deviations
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.session_jobs import SessionJobs, SettledJobs
 from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.awaited_groups import awaits_group
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.group_names import NATIVE, reference
 from volcano_py.scheduler.model.job import Job
@@ -51,14 +50,10 @@ def open_jobs(cluster: Cluster, deviations: Deviations, queues: Container[str]) 
             native = reference(uid)[0] == NATIVE
             if job.counts[st.PENDING] and (native or (job.pod_group is None and deviations.explain_pods)):
                 without_group.append(job)
-        elif job.shadow and job.counts[st.PENDING] and _awaits_group(job, cluster):
+        elif job.shadow and job.counts[st.PENDING] and cluster.shadow_groups.awaits_group(job):
             awaiting_group.append(job)
         elif job.queue not in queues:
             without_queue.append(job)
         else:
             active[uid] = make(uid)
     return OpenedJobs(SessionJobs(active, kept.settled, make), without_queue, without_group, awaiting_group)
-
-
-def _awaits_group(job: Job, cluster: Cluster) -> bool:
-    return any(awaits_group(task.pod, cluster.others) for task in job.tasks.values())

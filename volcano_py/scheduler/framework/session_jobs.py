@@ -122,7 +122,7 @@ class SettledJobs:
 def rests(job: Job) -> bool:
     """Whether a session can do nothing for the job, and what it holds and requests is the same as in the model."""
     group, counts = job.pod_group, job.counts
-    if group is None or job.shadow or job.needs_sub_jobs:
+    if group is None or job.needs_sub_jobs:
         return False
     placed = counts[st.RUNNING] + counts[st.BOUND] + counts[st.SUCCEEDED]
     if not job.tasks or placed + counts[st.FAILED] != len(job.tasks) or placed < job.min_available or job.gated:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from volcano_py.api import core, scheduling
+from volcano_py.api.plain_pods import WATCHED_OWNERS
 from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.assumed_plans import AssumedPlans
@@ -19,7 +20,7 @@ from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.group_names import NATIVE, check_group, group_of, native_uid
 from volcano_py.scheduler.model.held_nodes import HeldNodes
 from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
-from volcano_py.scheduler.model.job import Job, shadow_pod_group
+from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.native_gangs import NativeGroups
 from volcano_py.scheduler.model.node_table import NodeTable
 from volcano_py.scheduler.model.node_usage import NodeUsage
@@ -29,6 +30,7 @@ from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
+from volcano_py.scheduler.model.shadow_groups import ShadowGroups, is_same_plain_pod
 from volcano_py.scheduler.model.spec_class import PodKeys, SpecClasses, equal_for_nodes
 from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, is_newer, repeats, same_place
@@ -72,6 +74,7 @@ class Cluster(AssumedPlans):
         """Tasks that take capacity, by node name."""
         self.jobs: dict[str, Job] = {}
         self.native_groups = NativeGroups(self)
+        self.shadow_groups = ShadowGroups(self)
         self.queues: dict[str, Queue] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
         self.others: dict[str, dict[str, Any]] = {}
@@ -203,6 +206,9 @@ class Cluster(AssumedPlans):
             self._hyper_nodes = None if kind == "HyperNode" else self._hyper_nodes
             if kind == "Namespace":
                 self.native_groups.namespace_changed(obj.metadata.name)
+                self.shadow_groups.namespace_changed(obj.metadata.name)
+            elif kind in WATCHED_OWNERS:
+                self.shadow_groups.owner_changed(obj)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Remove a deleted object. Unknown ones are ignored."""
@@ -223,6 +229,8 @@ class Cluster(AssumedPlans):
             if job is not None and not job.shadow:
                 job.unset_pod_group()
                 self.job_changes.add(job.uid)
+                if kind == "PodGroup":
+                    self.shadow_groups.group_removed(job)
                 self._forget_if_terminated(job)
         elif kind == "Queue":
             self._hierarchy = None
@@ -283,11 +291,11 @@ class Cluster(AssumedPlans):
         if leaving and task.status in (status.RUNNING, status.BOUND):
             task.status = status.RELEASING  # our eviction is in flight
         if not group and pod.spec.scheduler_name in self.shadow_schedulers:
-            task.job = f"{task.namespace}/podgroup-{task.uid}"
+            task.job = self.shadow_groups.uid_of(task)
         if old is not None and same_place(old, task, self.jobs.get(task.job)):
             self._replace_task(old, task)
         else:
-            self._drop_task(key)
+            self._drop_task(key, followed_by=task)
             self._add_task(task)
         for c in pod.status.conditions or ():
             if c.type == "PodScheduled" and c.status == "False":
@@ -327,6 +335,7 @@ class Cluster(AssumedPlans):
         """`take` sets the job's fields from its PodGroup."""
         job = self._job(uid)
         self.job_changes.add(uid)
+        self.shadow_groups.replaced(job)
         try:
             take(job)
         except ValueError:
@@ -389,9 +398,8 @@ class Cluster(AssumedPlans):
             job = self._job(task.job)
             job.add(task)
             self.job_changes.add(task.job)
-            if job.pod_group is None and not group_of(task.pod):
-                job.set_pod_group(shadow_pod_group(task), self.default_queue)
-                job.shadow = True
+            if not group_of(task.pod):
+                self.shadow_groups.added(job, task)
 
     def _replace_task(self, old: Task, task: Task) -> None:
         """Replace a task by one of the same class, job and node."""
@@ -415,7 +423,8 @@ class Cluster(AssumedPlans):
         self.reported.gates_removed.pop(key, None)
         self._nominate(key, "")
 
-    def _drop_task(self, key: str) -> None:
+    def _drop_task(self, key: str, followed_by: Task | None = None) -> None:
+        """`followed_by`: the task that is added next, so that the state of a job that it belongs to is kept."""
         task = self.tasks.pop(key, None)
         if task is None:
             return
@@ -430,8 +439,8 @@ class Cluster(AssumedPlans):
         if job is not None:
             job.remove(task)
             self.job_changes.add(task.job)
-            if job.shadow and not job.tasks:
-                job.unset_pod_group()
+            if job.shadow and not (followed_by is not None and is_same_plain_pod(task, followed_by)):
+                self.shadow_groups.removed(job, key)
             self._forget_if_terminated(job)
 
     def _drop_node(self, name: str) -> None:

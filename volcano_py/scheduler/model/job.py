@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from volcano_py.api import gang, names
 from volcano_py.api.duration import parse_duration
-from volcano_py.api.meta import ObjectMeta, parse_time
-from volcano_py.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
+from volcano_py.api.meta import parse_time
+from volcano_py.api.scheduling import PodGroup
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.status import IS_ALLOCATED, NO_TASKS, counted
 from volcano_py.scheduler.model.task import Task, flag
@@ -38,6 +38,7 @@ class Job:
         "priority",
         "queue",
         "shadow",
+        "shadow_of",
         "task_min_available",
         "task_min_total",
         "tasks",
@@ -52,7 +53,9 @@ class Job:
         self.namespace, _, self.name = uid.partition("/")
         self.pod_group: PodGroup | None = None
         self.shadow = False
-        """Whether the PodGroup is a substitute for the one that the controller will create for a bare pod."""
+        """Whether the PodGroup is the substitute for that of plain pods, see `model.shadow_groups`."""
+        self.shadow_of = ""
+        """The key of the task that the substitute was derived from."""
         self.native: gang.PodGroup | None = None
         """The PodGroup of scheduling.k8s.io from which `pod_group` was derived."""
         self.priority: int | None = None
@@ -197,25 +200,6 @@ class Job:
     def terminated(self) -> bool:
         """Whether the job has neither PodGroup nor tasks and can be removed."""
         return self.pod_group is None and not self.tasks
-
-
-def shadow_pod_group(task: Task) -> PodGroup:
-    """The PodGroup that the controller will create for a bare pod. Volcano: podgroup controller."""
-    pod = task.pod
-    annotations = pod.metadata.annotations or {}
-    return PodGroup(
-        metadata=ObjectMeta(
-            name=f"podgroup-{task.uid}",
-            namespace=task.namespace,
-            creation_timestamp=pod.metadata.creation_timestamp,
-        ),
-        spec=PodGroupSpec(
-            min_member=1,
-            queue=annotations.get(names.POD_QUEUE_NAME) or "",
-            priority_class_name=pod.spec.priority_class_name,
-        ),
-        status=PodGroupStatus(phase="Pending"),
-    )
 
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:

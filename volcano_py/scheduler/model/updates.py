@@ -11,6 +11,7 @@ from __future__ import annotations
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.scheduler.model.demand import NONE
+from volcano_py.scheduler.model.group_names import group_of
 from volcano_py.scheduler.model.job import Job
 from volcano_py.scheduler.model.task import Task
 
@@ -37,10 +38,12 @@ def is_newer(old: Pod, new: Pod) -> bool:
 
 
 def same_place(old: Task, new: Task, job: Job | None) -> bool:
-    """Whether a task keeps its class, job and node. Not of a bare pod: its substitute for a PodGroup depends on it."""
+    """Whether a task keeps its class, job and node. Not of a plain pod, before or after: its substitute for a PodGroup
+    depends on it."""
     return (
         (old.spec_class, old.job, old.node, old.uid) == (new.spec_class, new.job, new.node, new.uid)
         and old.claims is new.claims is NONE
+        and bool(group_of(old.pod)) == bool(group_of(new.pod))
         and (job is None or not job.shadow)
     )
 

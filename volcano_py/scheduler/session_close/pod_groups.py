@@ -19,6 +19,9 @@ from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
 from volcano_py.scheduler.session_close.waiting_pods import NO_ACTION, lacks_backfill
 
+QUIET = 2.0
+"""Seconds without a new pod after which a gang that lacks pods is reported. The API has seconds, so it is 1 to 2."""
+
 
 def close_jobs(session: Session) -> None:
     """PodGroup statuses, Events about groups, and conditions of pods that wait.
@@ -27,9 +30,6 @@ def close_jobs(session: Session) -> None:
     """
     settled = []
     for job in session.jobs.touched():
-        if job.model.shadow:
-            _report_tasks(session, job)
-            continue
         phase = pod_group_phase(session, job)
         if session.deviations.finished_groups and phase == "Pending" and _stays_finished(job):
             phase = "Completed"
@@ -37,21 +37,27 @@ def close_jobs(session: Session) -> None:
             phase = "Pending"
         was = job.pod_group.status.phase
         job.phase = phase
+        if phase == was == "Inqueue" and _is_being_created(session, job):
+            continue
+        if phase == was == "Inqueue" and _is_being_bound(session, job):
+            _report_tasks(session, job)
+            continue
         unchanged = state_reason(session, job)
-        status = _new_status(job, phase)
+        # A shadow is not written: its admission must not outlive the session, or a restart would change decisions.
+        status = _new_status(job, "Pending" if phase == "Inqueue" and job.model.shadow else phase)
         changed = not _same(job.pod_group.status, status, texts=not unchanged)
         meta = job.pod_group.metadata
         if changed:
             session.new_statuses[job.uid] = status
         if job.model.native is not None:
             report_native_group(session, job)
-        elif changed:
+        elif changed and not job.model.shadow:
             urgent = phase == "Inqueue" and was != "Inqueue"
             decided = plan.PodGroupStatus(
                 meta.namespace, meta.name, meta.uid, _as_dict(status), urgent, meta.resource_version
             )
             session.emit([decided])
-        if not unchanged or not is_reported(session, job):
+        if not job.model.shadow and (not unchanged or not is_reported(session, job)):
             _report_job(session, job, changed)
         _report_tasks(session, job, unchanged)
         if not changed and rests(job.model) and ("PodGroup", job.uid) not in session.notes:
@@ -71,6 +77,26 @@ def pod_group_phase(session: Session, job: SessionJob) -> str:
     if scheduled >= job.min_available:
         return "Completed" if scheduled == completed else "Running"
     return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def _is_being_created(session: Session, job: SessionJob) -> bool:
+    """Whether the pods of an admitted gang are being created, one after another: it is reported when none has been
+    added for a while."""
+    if not session.deviations.quiet_events or job.valid_num >= job.min_available or not job.tasks:
+        return False
+    newest = max(task.created for task in job.tasks.values())
+    if abs(session.now - newest) >= QUIET:
+        return False
+    session.wake_at(newest + QUIET)
+    return True
+
+
+def _is_being_bound(session: Session, job: SessionJob) -> bool:
+    """Whether an admitted job has become ready in this session: the phase Running, as soon as its pods are bound, and
+    the condition Scheduled are one write."""
+    return (
+        session.deviations.quiet_events and job.is_ready() and bool(job.counts[st.BINDING] + job.counts[st.ALLOCATED])
+    )
 
 
 def _stays_finished(job: SessionJob) -> bool:
@@ -143,7 +169,7 @@ def _report_job(session: Session, job: SessionJob, changed: bool) -> None:
         if session.deviations.quiet_events and session.cluster.reported.events.get(reference(job.uid)) == message:
             return
         session.note(job, "Warning", "Unschedulable", message)
-    elif changed:
+    elif changed and not session.deviations.quiet_events:
         session.note(job, "Normal", "Scheduled", "pod group is ready")
 
 
