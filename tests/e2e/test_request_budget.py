@@ -1,9 +1,9 @@
 """What each life of a pod costs the API server: the exact requests of our programs, by verb and resource.
 
-A request more fails the test of its life: whoever adds one states here which reader needs it, and in docs/requests.md.
-Leases, lists and watches do not depend on the number of pods and are left out. The nodes have no kubelet, so that no
-count depends on when pods start. The status of queues is written at a bounded rate, that of Jobs when the number of
-their pods by phase has changed: both have a limit instead of a count.
+One more request fails the test of its life: with a new request, state here and in docs/requests.md which reader needs
+it. Leases, lists, watches and the copy of the last valid configuration do not depend on the number of pods and are left
+out. The nodes have no kubelet, so that no count depends on when pods start. The status of queues is written at a
+bounded rate, that of Jobs when the number of their pods by phase has changed: both have a limit instead of a count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Site:
             about = event.get("objectRef", {})
             what = "/".join(filter(None, (about.get("resource", ""), about.get("subresource", ""))))
             ours = event["userAgent"].partition("/")[2] in PROGRAMS
-            if ours and what not in ("", "leases") and event["verb"] not in ("watch", "list"):
+            if ours and what not in ("", "leases", "configmaps") and event["verb"] not in ("watch", "list"):
                 found[f"{event['verb']} {what}"] += 1
         return found
 
