@@ -87,11 +87,11 @@ class Seconds(NamedTuple):
 def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
     """Seconds of each step. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.model.plan import Bind
     from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
     conf = load(configuration(spec), REGISTRY.actions)
@@ -146,10 +146,10 @@ def waiting(i: int) -> list[tuple[str, Manifest]]:
 def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Seconds]:
     """Seconds of each step with updates. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
     def decoded(kind: str, manifest: Manifest) -> Any:

@@ -29,12 +29,12 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     """Run one scenario in this process."""
     from benchmarks.scenario import objects
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.collection import keep_loaded, paused
     from volcano_py.scheduler.framework.config import load
-    from volcano_py.scheduler.framework.kernels import use_compiled
+    from volcano_py.scheduler.framework.kernels.choice import use_compiled
     from volcano_py.scheduler.model import plan
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
     if spec.get("kernels") != "numpy":

@@ -214,7 +214,7 @@ def measured(name: str, kernels: str) -> dict[str, Any]:
 def run_steps(spec: Spec) -> dict[str, Any]:
     """The median of 50 steps, in this process."""
     from benchmarks.churn import measure, measure_updates
-    from volcano_py.scheduler.framework.kernels import use_compiled
+    from volcano_py.scheduler.framework.kernels.choice import use_compiled
 
     if spec["kernels"] == "compiled":
         use_compiled()

@@ -21,11 +21,11 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.kinds import POD
 from volcano_py.kube.informer import Informer
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.pods.operations import operations
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import Evict
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
+from volcano_py.scheduler.runtime.planner import Planner
 
 ROWS = (
     ("equal_per_s", "equal pods on 5,000 nodes", "/s"),

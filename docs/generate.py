@@ -26,13 +26,13 @@ from volcano_py.scheduler.framework.config import FLAGS, Configuration, PluginOp
 from volcano_py.scheduler.framework.extension_points.table import POINTS, Group
 from volcano_py.scheduler.framework.plugin import PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.plugins.extender import Extender
 from volcano_py.scheduler.plugins.rescheduling import LastRun
 from volcano_py.scheduler.pods.metrics import PodMetrics
 from volcano_py.scheduler.profiles.registry import REGISTRY as PROFILE_PLUGINS
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.runtime.metrics import Metrics
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 
 DOCS = Path(__file__).parent

@@ -5,10 +5,12 @@
 docs/profiles.md is the guide.
 """
 
-from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, STATIC
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STATIC
+from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import (
+from volcano_py.scheduler.profiles.objects import ObjectKind
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import (
     GROUPS,
     NODES,
     OBJECTS,
@@ -18,7 +20,7 @@ from volcano_py.scheduler.profiles.events import (
     Interest,
     Kind,
 )
-from volcano_py.scheduler.profiles.extension_points import (
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Bind,
     Filter,
     NoArguments,
@@ -35,12 +37,18 @@ from volcano_py.scheduler.profiles.extension_points import (
     Reserve,
     Score,
 )
-from volcano_py.scheduler.profiles.handle import Handle, WaitingPod
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.normalise import to_highest
-from volcano_py.scheduler.profiles.objects import ObjectKind
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle, WaitingPod
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
 
 __all__ = [
     "DOMAIN",

@@ -11,7 +11,7 @@ import yaml
 
 from tests.chart.cluster import CHART
 from volcano_py.controllers import metrics as controllers
-from volcano_py.scheduler.metrics import Metrics
+from volcano_py.scheduler.runtime.metrics import Metrics
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 
 NAME = re.compile(r"\bvolcano_\w+")

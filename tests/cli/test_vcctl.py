@@ -206,7 +206,7 @@ HEAVY = ("numpy", "kubernetes", "kopf", "requests", "rich", "jsonschema_rs")
         ("volcano_py.cli.vjobs", ("aiohttp", *HEAVY)),
         ("volcano_py.cli.vqueues", ("aiohttp", *HEAVY)),
         ("volcano_py.cli.vcancel", ("aiohttp", *HEAVY)),
-        ("volcano_py.scheduler.command", ("aiohttp", *HEAVY)),
+        ("volcano_py.scheduler.runtime.command", ("aiohttp", *HEAVY)),
     ],
 )
 def test_the_command_line_answers_at_once(module: str, without: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from volcano_py.cli.vcctl import main as vcctl
 from volcano_py.controllers.options import parse_flags
 from volcano_py.kube.flags import REDIRECTION, without_klog_flags
-from volcano_py.scheduler.command import scheduler
+from volcano_py.scheduler.runtime.command import scheduler
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import Filter
-from volcano_py.scheduler.profiles.handle import Handle, World
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle, World
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unschedulable
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
-from volcano_py.scheduler.profiles.status import SUCCESS, Status, unschedulable
 
 Data = dict[str, Any]
 

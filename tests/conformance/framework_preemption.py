@@ -11,19 +11,19 @@ from tests.conformance.framework_bench import Bench, Data, group, pod, status
 from volcano_py.api import core
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Code, Status, unschedulable
 from volcano_py.scheduler.profiles.plugins.default_preemption import (
     DefaultPreemption,
     choose,
     covering,
     split_by_budgets,
 )
-from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import backoff
 from volcano_py.scheduler.profiles.registry import REGISTRY
-from volcano_py.scheduler.profiles.status import Code, Status, unschedulable
 
 # ---- preemption
 

@@ -29,12 +29,12 @@ from tests.conformance.framework_preemption import (
 from tests.conformance.outcome import FAIL, NO_COUNTERPART, PASS, UNBUILDABLE, Outcome
 from volcano_py.api import core
 from volcano_py.api.codec import from_manifest
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import PODS, Kind
-from volcano_py.scheduler.profiles.extension_points import Filter, Plugin, PreFilter, Score
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, Kind
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Plugin, PreFilter, Score
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status
 from volcano_py.scheduler.rules.score_line import Point, on_line
 
 AREA = "framework rules"

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.class_view import total
+from volcano_py.scheduler.framework.search.class_view import total
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.some_nodes import SomeNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes
 
 
 def one_sum(

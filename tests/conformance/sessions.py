@@ -23,18 +23,18 @@ from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.deviations import DEVIATIONS
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.framework.node_view import NodeView
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.framework.search.node_view import NodeView
 from volcano_py.scheduler.framework.session import Session, Shard
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import group_of
-from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
-from volcano_py.scheduler.model.node_usage import PERIOD, NodeUsage
-from volcano_py.scheduler.model.pre_bind import AwaitVolume
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import group_of
+from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes
+from volcano_py.scheduler.model.nodes.node_usage import PERIOD, NodeUsage
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.simulate.manifests import as_struct

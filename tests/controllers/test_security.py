@@ -18,7 +18,7 @@ from volcano_py.controllers.job.observed import Unready
 from volcano_py.controllers.jobflow.prober import ask
 from volcano_py.controllers.jobflow.probes import Question
 from volcano_py.kube.events import Correlator
-from volcano_py.scheduler.model.group_names import group_of, reference
+from volcano_py.scheduler.model.jobs.group_names import group_of, reference
 
 FOREIGN = {"namespace": "kube-system", "name": "chosen"}
 

@@ -8,7 +8,7 @@ from typing import Any
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.quantity import milli_value, value
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 Manifest = dict[str, Any]
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

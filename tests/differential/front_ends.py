@@ -15,8 +15,8 @@ from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation

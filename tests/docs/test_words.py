@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LISTED = re.compile(r"^Not used: (.+?)\.$", re.MULTILINE | re.DOTALL)
 QUOTED = {
-    "volcano_py/scheduler/profiles/group_cycle.py": "plugins asked to wait",
+    "volcano_py/scheduler/profiles/attempts/group_cycle.py": "plugins asked to wait",
     "docs/deviations.md": "a job that fits only across domains waits, and says why",
 }
 """Texts of kube-scheduler and names of scenarios that contain such a word, by file."""

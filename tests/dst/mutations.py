@@ -50,8 +50,9 @@ from volcano_py.scheduler.dispatch.process import Process  # noqa: E402
 from volcano_py.scheduler.dispatch.versions import Versions  # noqa: E402
 from volcano_py.scheduler.dispatch.writes import Writer  # noqa: E402
 from volcano_py.scheduler.framework.statement import Statement  # noqa: E402
-from volcano_py.scheduler.model import cluster, hyper_nodes  # noqa: E402
-from volcano_py.scheduler.model import status as st  # noqa: E402
+from volcano_py.scheduler.model import cluster  # noqa: E402
+from volcano_py.scheduler.model.jobs import status as st  # noqa: E402
+from volcano_py.scheduler.model.nodes import hyper_nodes  # noqa: E402
 from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus, QueueStatus  # noqa: E402
 from volcano_py.scheduler.plugins.capacity.plugin import Capacity  # noqa: E402
 
@@ -424,7 +425,7 @@ def queues_have_no_limit() -> None:
 
 
 def finished_pods_keep_their_node() -> None:
-    from volcano_py.scheduler.model.task import Task
+    from volcano_py.scheduler.model.jobs.task import Task
 
     Task.takes_capacity = property(lambda self: bool(self.node))  # type: ignore[assignment]
 

@@ -20,9 +20,9 @@ from volcano_py.kube import client as kube_client
 from volcano_py.kube.client import Client
 from volcano_py.kube.credentials import Credentials
 from volcano_py.sandbox.volcano import SCHEDULER_CONFIGMAP, SCHEDULER_KEY
+from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.dispatch import handle, process
-from volcano_py.scheduler.options import Options
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.runtime.server import Scheduler
 
 RESTART = (0.5, 3.0)
 """Seconds between the end of a process and its next start, as the kubelet restarts containers."""

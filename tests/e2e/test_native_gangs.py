@@ -12,7 +12,7 @@ from tests.e2e.cluster import cluster, kubectl, log_of, until
 from volcano_py.api.kinds import PODGROUP
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.simulate.capture import capture
 
 GATES = "AllAlpha=true"

@@ -23,11 +23,11 @@ from volcano_py.scheduler.cache.audit.audit import Audit
 from volcano_py.scheduler.cache.audit.drift import Drift
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.filters import Filters
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.configuration.options import PERIOD
 from volcano_py.scheduler.model import verification
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind, Evict
-from volcano_py.scheduler.options import PERIOD
 
 Manifest = dict[str, Any]
 KINDS = {

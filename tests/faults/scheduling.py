@@ -16,8 +16,8 @@ from volcano_py.api.kinds import EVENT, POD, PODGROUP, QUEUE
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.shapes import parse
-from volcano_py.scheduler.options import Options
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.configuration.options import Options
+from volcano_py.scheduler.runtime.server import Scheduler
 
 Manifest = dict[str, Any]
 

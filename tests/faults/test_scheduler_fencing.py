@@ -16,7 +16,7 @@ from tests.faults.proxy import LyingProxy, Request
 from tests.faults.scheduling import Cluster, cluster, launched, pod, until
 from volcano_py.api.kinds import POD
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.runtime.server import Scheduler
 
 LEASES = {"leader_elect": True, "lease_duration": 2.0, "renew_deadline": 1.6, "retry_period": 0.2}
 BINDING: Request = ("POST", "pods", "binding", False)

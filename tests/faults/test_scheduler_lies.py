@@ -16,7 +16,7 @@ from volcano_py.kube.informer import Informer
 from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.runtime.server import Scheduler
 
 WATCHED = [entry.plural for entry in watched(DEFAULT_GATES)]
 COMPARED = {entry.rt.api_version for entry in watched(DEFAULT_GATES) if entry.rt.group.endswith("volcano.sh")}

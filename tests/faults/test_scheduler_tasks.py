@@ -18,7 +18,7 @@ from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.dispatch import handle
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.runtime.server import Scheduler
 
 QUICK = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
 INFORMERS = {f"informer {entry.plural}" for entry in watched(DEFAULT_GATES)}

@@ -10,13 +10,14 @@ import pytest
 from tests.oracle.families import drawn
 from tests.oracle.playing import play
 from tests.oracle.verdicts import judge
-from volcano_py.scheduler.actions import allocate_job, arrangement, place_tasks, sub_job_arrangement
-from volcano_py.scheduler.actions.arrangement import Lacking
-from volcano_py.scheduler.actions.eviction import commit_evictions, entitled_attempt, units
+from volcano_py.scheduler.actions.eviction import commit_evictions, entitled_attempt
+from volcano_py.scheduler.actions.eviction.victims import units
+from volcano_py.scheduler.actions.placing import allocate_job, arrangement, place_tasks, sub_job_arrangement
+from volcano_py.scheduler.actions.placing.arrangement import Lacking
 from volcano_py.scheduler.framework.extension_points.queues import Loan
+from volcano_py.scheduler.model.jobs.shadow_groups import ShadowGroups
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.shadow_groups import ShadowGroups
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins import proportion
 from volcano_py.scheduler.plugins.capacity import plugin as capacity
 from volcano_py.scheduler.plugins.capacity import queue_tree

@@ -23,7 +23,7 @@ from tests.reference.resource import parse
 from tests.reference.task import Task, compare_tasks, task_of
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 

@@ -26,7 +26,7 @@ from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.resource import Resource as Amounts
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once

@@ -10,8 +10,8 @@ from benchmarks.goals import apart, beside, evicting, gang, hierarchy, single
 from benchmarks.growth import scenario
 from benchmarks.scenario import Spec, objects
 from tests.reference.comparison import Case, decide_fast, difference
-from volcano_py.scheduler.framework import kernels
-from volcano_py.scheduler.framework.kernels import CompiledKernels, NumpyKernels
+from volcano_py.scheduler.framework.kernels import choice as kernels
+from volcano_py.scheduler.framework.kernels.choice import CompiledKernels, NumpyKernels
 
 SCENARIOS: dict[str, Spec] = {
     "gangs": gang(24, 300),

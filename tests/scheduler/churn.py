@@ -18,7 +18,7 @@ import msgspec
 
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.config import Configuration, load
-from volcano_py.scheduler.framework.session_jobs import SettledJobs
+from volcano_py.scheduler.framework.jobs.session_jobs import SettledJobs
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation

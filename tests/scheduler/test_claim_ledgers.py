@@ -16,12 +16,11 @@ import pytest
 
 from volcano_py.api import dra
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Result, Revoke
+from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.plan import Bind, Operation
-from volcano_py.scheduler.model.pre_bind import (
+from volcano_py.scheduler.model.jobs.pre_bind import (
     LOCK_EXPIRES,
     AllocateClaim,
     AwaitDevices,
@@ -31,6 +30,7 @@ from volcano_py.scheduler.model.pre_bind import (
     PreBindStep,
     SelectNode,
 )
+from volcano_py.scheduler.model.plan import Bind, Operation
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

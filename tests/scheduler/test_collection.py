@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from volcano_py.scheduler.collection import keep_loaded, paused
+from volcano_py.scheduler.runtime.collection import keep_loaded, paused
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests import waiting
-from volcano_py.scheduler.debug_socket import SOCKET, VARIABLE, Dumps, LogLevel, serving_debug_socket
+from volcano_py.scheduler.runtime.debug_socket import SOCKET, VARIABLE, Dumps, LogLevel, serving_debug_socket
 
 
 async def get(folder: Path, path: str) -> tuple[int, str]:

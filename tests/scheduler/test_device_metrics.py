@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
+from volcano_py.scheduler.runtime.metrics import Metrics
 from volcano_py.testing import Cluster
 
 TIERS = [["gang"], ["predicates", {"deviceshare": {"deviceshare.VGPUEnable": True}}]]

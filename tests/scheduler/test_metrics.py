@@ -8,11 +8,11 @@ from tests.scheduler.trial import Trial
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.scheduler.dispatch.messages import Result
-from volcano_py.scheduler.metrics import Metrics
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs.pre_bind import SelectNode
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.pre_bind import SelectNode
 from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.runtime.metrics import Metrics
 
 PLUGINS = [["priority", "conformance"], ["gang", "predicates", "nodeorder"]]
 SCENARIO: dict[str, Any] = {

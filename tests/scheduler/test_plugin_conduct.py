@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, load
-from volcano_py.scheduler.plugin_conduct import MOST_FAILURES, MOST_STUCK, RETRY, PluginConduct
+from volcano_py.scheduler.protection.plugin_conduct import MOST_FAILURES, MOST_STUCK, RETRY, PluginConduct
 from volcano_py.scheduler.run_once import REGISTRY
 
 POINTS = {"nodeorder": ["node_order"], "predicates": ["predicate", "event_handler"], "gang": ["job_ready", "job_order"]}

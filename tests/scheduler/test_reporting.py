@@ -8,7 +8,7 @@ import pytest
 
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Operation, PodCondition, PodGroupStatus
-from volcano_py.scheduler.reporting import MAX_DISTINCT_WARNINGS, REPEAT_AFTER, Repeated, Reporter
+from volcano_py.scheduler.runtime.reporting import MAX_DISTINCT_WARNINGS, REPEAT_AFTER, Repeated, Reporter
 
 
 class _Unused:

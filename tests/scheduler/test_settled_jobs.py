@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.churn import CONF, plans
-from volcano_py.scheduler.framework.session_jobs import SettledJobs
+from volcano_py.scheduler.framework.jobs.session_jobs import SettledJobs
 
 PROPORTION: list[Any] = CONF["plugins"]
 CAPACITY: list[Any] = [

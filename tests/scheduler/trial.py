@@ -10,7 +10,7 @@ from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

@@ -24,9 +24,9 @@ from volcano_py.api.meta import ObjectMeta
 from volcano_py.cli.main import main
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, load
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.nodes.sample_size import DEFAULT_SAMPLE
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording import file as recording_file
 from volcano_py.scheduler.recording import recorder as recording

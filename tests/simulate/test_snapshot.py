@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tests import strategies
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import NATIVE, native_uid
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, native_uid
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.recording import archive
 from volcano_py.scheduler.recording.archive import ArchiveError

@@ -50,7 +50,7 @@ def check(file: str, strict: bool, output: str, plugins_dir: str) -> None:
     if document.profiles is None:
         found = findings(document.text, _registry(plugins_dir))
     else:
-        from volcano_py.scheduler.extensions import profile_plugins
+        from volcano_py.scheduler.configuration.extensions import profile_plugins
         from volcano_py.scheduler.review.profiles import profile_findings
 
         found = profile_findings(document.profiles, profile_plugins(plugins_dir))
@@ -143,7 +143,7 @@ def _configuration(file: str, registry: Registry) -> Any:
 
 def _registry(plugins_dir: str) -> Registry:
     from volcano_py.scheduler.actions import ACTIONS
-    from volcano_py.scheduler.extensions import ExtensionError, extended
+    from volcano_py.scheduler.configuration.extensions import ExtensionError, extended
     from volcano_py.scheduler.framework.registry import Registry
     from volcano_py.scheduler.plugins import PLUGINS
 

@@ -25,9 +25,9 @@ from volcano_py.scheduler.explain.table import (
 )
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.explained import explained

@@ -23,7 +23,7 @@ COMMANDS = {
     "dashboard": ("volcano_py.dashboard.command", "dashboard", "Serve the dashboard: queues, jobs and nodes."),
     "snapshot": ("volcano_py.cli.snapshot", "snapshot", "Save the scheduling state of a cluster in a file."),
     "replay": ("volcano_py.cli.replay", "replay", "Run recorded cycles again."),
-    "scheduler": ("volcano_py.scheduler.command", "scheduler", "Run the scheduler."),
+    "scheduler": ("volcano_py.scheduler.runtime.command", "scheduler", "Run the scheduler."),
     "controller-manager": ("volcano_py.cli.controller_manager", "controller_manager", "Run the controllers."),
     "hypernode-controller": (
         "volcano_py.cli.hypernode_controller",

@@ -20,7 +20,7 @@ def replay(file: Path, cycle: int | None, verbose: bool, plugins_dir: str) -> No
 
     Exits with 0 if all are identical, 1 if some differ, and 2 if the file is invalid.
     """
-    from volcano_py.scheduler.extensions import ExtensionError, extended
+    from volcano_py.scheduler.configuration.extensions import ExtensionError, extended
     from volcano_py.scheduler.recording.archive import ArchiveError
     from volcano_py.scheduler.run_once import REGISTRY
     from volcano_py.simulate import replay as replays

@@ -15,7 +15,7 @@ from volcano_py.cli.errors import fail
 from volcano_py.cli.reading import lines
 from volcano_py.cli.wrapping import columns_of, wrapped
 from volcano_py.kube.flags import parse_gates
-from volcano_py.scheduler.extensions import ExtensionError, profile_plugins
+from volcano_py.scheduler.configuration.extensions import ExtensionError, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError as NoYaml
 from volcano_py.scheduler.framework.config import read_yaml
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load

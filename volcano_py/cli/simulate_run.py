@@ -14,7 +14,7 @@ from volcano_py.cli.errors import fail
 from volcano_py.cli.reading import lines
 from volcano_py.cli.wrapping import wrapped
 from volcano_py.kube.flags import parse_gates
-from volcano_py.scheduler.extensions import ExtensionError, extended
+from volcano_py.scheduler.configuration.extensions import ExtensionError, extended
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates

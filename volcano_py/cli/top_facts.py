@@ -185,7 +185,7 @@ def _allocatable(node: Manifest) -> Amounts:
 def held_by(pod: Manifest) -> Manifest:
     """The part of a pod that is stored: its node, and its requests while it runs there."""
     from volcano_py.api.core import Pod
-    from volcano_py.scheduler.model.pod_request import pod_request
+    from volcano_py.scheduler.model.jobs.pod_request import pod_request
     from volcano_py.simulate.manifests import ManifestError, read_as
 
     node = (pod.get("spec") or {}).get("nodeName") or ""

@@ -18,7 +18,7 @@ from volcano_py.api.kinds import EVENT, HYPERNODE, JOB, NODE, POD, PODGROUP, QUE
 from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, ObjectReference
 from volcano_py.api.names import GROUP_NAME
 from volcano_py.cli import queue_tree
-from volcano_py.scheduler.model.pod_request import pod_request
+from volcano_py.scheduler.model.jobs.pod_request import pod_request
 
 Manifest = dict[str, Any]
 _TASK = "volcano.sh/task-spec"

@@ -11,7 +11,7 @@ from volcano_py.cli import queue_tree
 from volcano_py.cli.queue_tree_table import text
 from volcano_py.cli.top_facts import NodeRow, node_rows, resources_of
 from volcano_py.dashboard.job_page import PodRow, pod_row
-from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
+from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodes, build
 
 Manifest = dict[str, Any]
 MOST_CELLS = 2000

@@ -16,22 +16,22 @@ from volcano_py.scheduler.actions.eviction.back_off import count_rounds
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.config import Configuration
-from volcano_py.scheduler.framework.empty_groups import end_claims
+from volcano_py.scheduler.framework.jobs.empty_groups import end_claims
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.spec_class import PodKeys
+from volcano_py.scheduler.model.nodes.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.model.plan import Bind, Emit, Evict, Operation
-from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
-from volcano_py.scheduler.model.spec_class import PodKeys
 from volcano_py.scheduler.model.verification import differences
-from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.plugins import PLUGINS
+from volcano_py.scheduler.runtime.planner import Planner
 from volcano_py.scheduler.session_close.close import Timer, close
 
 if TYPE_CHECKING:  # the plugins of profiles, which only some programs need
-    from volcano_py.scheduler.profiles.session_rules import SessionRules
+    from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
 REGISTRY = Registry(PLUGINS.load(), ACTIONS.load())
 """The built-in plugins and actions, with all modules imported: no cycle waits for an import."""

@@ -20,7 +20,7 @@ import yaml
 from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.api.topology import MEMBER_NODE, ExactMatch, Member, MemberSelector
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
-from volcano_py.scheduler.model.hyper_nodes import build
+from volcano_py.scheduler.model.nodes.hyper_nodes import build
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import is_any_report
 from volcano_py.simulate.anonymous_fields import (
     DOMAINS,

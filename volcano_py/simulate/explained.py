@@ -6,9 +6,9 @@ from typing import Any
 
 from volcano_py.scheduler.explain.explanation import Explanation, explain, pending_because
 from volcano_py.scheduler.explain.table import OUTRANKED
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.simulate.unblock.trials import Edit, Trials
 
 _CAPACITY = frozenset(

@@ -12,7 +12,7 @@ import yaml
 from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology, yaml_documents
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 
 Manifest = dict[str, Any]
 

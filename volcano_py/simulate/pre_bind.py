@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import dra, storage
-from volcano_py.scheduler.model.extended_resources import ANNOTATION
-from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.pre_bind import (
+from volcano_py.scheduler.model.claims.extended_resources import ANNOTATION
+from volcano_py.scheduler.model.jobs.pre_bind import (
     AllocateClaim,
     AwaitDevices,
     AwaitVolume,
@@ -25,6 +24,7 @@ from volcano_py.scheduler.model.pre_bind import (
     SelectNode,
     StoreNode,
 )
+from volcano_py.scheduler.model.plan import Bind
 from volcano_py.simulate.manifests import Manifest
 
 Objects = dict[tuple[str, str], Manifest]

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from volcano_py.scheduler.profiles import extension_points
-from volcano_py.scheduler.profiles.extension_points import Plugin, PostFilterResult
-from volcano_py.scheduler.profiles.handle import Handle
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api import extension_points
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin, PostFilterResult
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Status
 from volcano_py.scheduler.profiles.registry import Registration, Registry
-from volcano_py.scheduler.profiles.status import Status
 
 _POINTS = {
     "pre_enqueue": "PreEnqueue",

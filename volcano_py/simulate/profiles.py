@@ -18,12 +18,12 @@ from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
 from volcano_py.scheduler.profiles.objects import ObjectKind
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
-from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, in_namespace

@@ -14,10 +14,10 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
+from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.model.plan import Operation
 from volcano_py.scheduler.model.reported import EvictionRounds, Rounds
-from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import ArchiveError, read
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once

@@ -14,7 +14,7 @@ from volcano_py.api.meta import format_time
 from volcano_py.scheduler.explain.table import meaning_of, sentence_of
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.model.group_names import native_uid
+from volcano_py.scheduler.model.jobs.group_names import native_uid
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons
 from volcano_py.simulate.complete import complete

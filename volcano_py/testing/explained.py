@@ -8,9 +8,9 @@ from volcano_py.scheduler.explain.explanation import explain
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.task import Task
 
 MOST_NODES = 20
 

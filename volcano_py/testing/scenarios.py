@@ -14,7 +14,7 @@ from volcano_py.api import names
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
-from volcano_py.scheduler.model.node_usage import NodeUsage
+from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
 from volcano_py.scheduler.profiles import configuration as profiles
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation

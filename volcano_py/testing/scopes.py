@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Scope
-from volcano_py.scheduler.framework.plain_rules import PlainFilter, PlainScore
 from volcano_py.scheduler.framework.plugin import Action
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Scope
+from volcano_py.scheduler.framework.search.plain_rules import PlainFilter, PlainScore
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import spec_class
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import spec_class
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 BEFORE, AFTER = "check-scopes-before", "check-scopes-after"
 """The names of the actions that check, around the actions of a cycle."""

@@ -31,7 +31,7 @@ from volcano_py.controllers.job.podgroup import keep_podgroup
 from volcano_py.controllers.job.pods import build_pod, podgroup_name
 from volcano_py.controllers.job.volumes import keep_claims
 from volcano_py.scheduler.framework.extension_points.orders import Orders
-from volcano_py.scheduler.model.task import _index
+from volcano_py.scheduler.model.jobs.task import _index
 
 Data = dict[str, Any]
 NOW = 1_800_000_000.0

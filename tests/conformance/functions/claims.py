@@ -10,7 +10,7 @@ import msgspec
 from tests.conformance.functions.adapter import Adapter, Adapters, Data, arguments_after
 from tests.conformance.functions.jobs import session_job
 from volcano_py.api import quantity
-from volcano_py.scheduler.model.device_amounts import (
+from volcano_py.scheduler.model.claims.device_amounts import (
     DeviceAmount,
     DeviceAmounts,
     add,

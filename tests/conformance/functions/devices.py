@@ -9,9 +9,9 @@ from tests.conformance.functions.values import pod as pod_struct
 from volcano_py.api import names
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
-from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.spec_class import SpecClasses
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.plugins.deviceshare.device_config import AscendConfig, AscendTemplate, VgpuConfig
 from volcano_py.scheduler.plugins.deviceshare.gpu_share import GpuCards, GpuShare, amount_of, card_numbers
 from volcano_py.scheduler.plugins.deviceshare.hami_ascend import (

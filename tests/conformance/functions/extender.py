@@ -7,9 +7,9 @@ from typing import Any
 from tests.conformance.functions.adapter import Adapters, Data
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Container, Pod
-from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.spec_class import SpecClasses
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.plugins.extender.plugin import is_managed, requests_any
 
 

@@ -10,13 +10,13 @@ from tests.conformance.functions.values import pod, resource
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.scheduling import PodGroup, PodGroupCondition
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.group_names import group_of
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import group_of
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.spec_class import SpecClasses
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.plugins.gang import healing
 from volcano_py.scheduler.plugins.queue_shares.inqueue import inqueue_resource
 from volcano_py.scheduler.session_close.pod_groups import pod_group_phase

@@ -7,8 +7,8 @@ from typing import Any
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.opened import cluster_of, feed, pod
 from tests.conformance.functions.values import dense, resource, resource_out
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.resource import Resource
 
 _SUMS = ("allocatable", "idle", "used", "releasing", "pipelined")

@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.opened import node, opened, pod
-from volcano_py.scheduler.framework.fit_errors import Code, FitErrors, Reason
-from volcano_py.scheduler.framework.node_view import NodeView
+from volcano_py.scheduler.framework.search.fit_errors import Code, FitErrors, Reason
+from volcano_py.scheduler.framework.search.node_view import NodeView
 from volcano_py.scheduler.framework.session import Session
 
 _TASK = pod("ns/task", uid="task")

@@ -17,9 +17,9 @@ from volcano_py.api.duration import format_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import Queue as QueueObject
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins import task_topology
 from volcano_py.scheduler.plugins.binpack import Binpack
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.conformance.functions.adapter import Adapter, Adapters, Function, receiver_after
 from tests.conformance.functions.values import default, maybe, pod, resource
-from volcano_py.scheduler.model.pod_request import pod_request, pod_request_without_init
+from volcano_py.scheduler.model.jobs.pod_request import pod_request, pod_request_without_init
 from volcano_py.scheduler.model.resource import Resource, intersection, maximum
 
 

@@ -16,15 +16,15 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
 from volcano_py.api.topology import HyperNode
-from volcano_py.scheduler.actions.eviction import bundles
 from volcano_py.scheduler.actions.eviction.gangs import domains
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import SubJob, constraint, match_index, match_values, sub_job_uid
-from volcano_py.scheduler.framework.topology import ROOT, Topology
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes, build
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.actions.eviction.victims import bundles
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob, constraint, match_index, match_values, sub_job_uid
+from volcano_py.scheduler.framework.network.topology import ROOT, Topology
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes, build
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware, reversed_and_capped
 

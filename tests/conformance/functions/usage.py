@@ -7,8 +7,8 @@ from typing import Any
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.values import pod as pod_struct
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.pod_request import pod_limit, pod_request
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.pod_request import pod_limit, pod_request
 from volcano_py.scheduler.plugins.usage import Usage
 from volcano_py.scheduler.plugins.usage.estimates import (
     Estimate,

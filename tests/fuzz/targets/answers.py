@@ -11,8 +11,8 @@ from tests.fuzz.target import Target
 from volcano_py.controllers.hypernode import ufm
 from volcano_py.kube.errors import ApiError, KubeError, from_response
 from volcano_py.kube.exec_credentials import ExecCredentials
-from volcano_py.scheduler.profiles.plugins import extender_answers
-from volcano_py.scheduler.profiles.plugins.remote import Reply
+from volcano_py.scheduler.profiles.plugins.outside import extender_answers
+from volcano_py.scheduler.profiles.plugins.outside.remote import Reply
 from volcano_py.scheduler.remote import usage_source
 from volcano_py.scheduler.remote.http import CallError, decoded
 

@@ -11,8 +11,8 @@ from tests.fuzz.target import Target, text_of
 from tests.fuzz.targets.kinds import seeds_of
 from volcano_py.api import dra, kinds
 from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
-from volcano_py.scheduler.model.device_pools import Device
-from volcano_py.scheduler.model.device_selectors import DeviceSelectors, SelectorError
+from volcano_py.scheduler.model.claims.device_pools import Device
+from volcano_py.scheduler.model.claims.device_selectors import DeviceSelectors, SelectorError
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, Path
 from volcano_py.webhooks.policy_documents import documents

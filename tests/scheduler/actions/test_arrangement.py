@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.scheduler.trial import Trial
-from volcano_py.scheduler.actions.arrangement import MOST_MEMBERS
+from volcano_py.scheduler.actions.placing.arrangement import MOST_MEMBERS
 
 
 def gang(pods: int, capacity: tuple[int, int]) -> Trial:

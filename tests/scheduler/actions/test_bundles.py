@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Manifest, names, opened, tasks
-from volcano_py.scheduler.actions.eviction.bundles import (
+from volcano_py.scheduler.actions.eviction.victims.bundles import (
     Bundle,
     bundles_of,
     completed,
@@ -20,7 +20,7 @@ from volcano_py.scheduler.actions.eviction.bundles import (
     use,
 )
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.resource import Resource
 
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from volcano_py.scheduler.actions import place_run
+from volcano_py.scheduler.actions.placing import place_run
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.model import plan

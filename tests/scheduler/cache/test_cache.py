@@ -18,11 +18,11 @@ from volcano_py.scheduler.cache.dump import dump
 from volcano_py.scheduler.cache.filters import Filters
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.dispatch.messages import Result
-from volcano_py.scheduler.metrics import Metrics
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
 from volcano_py.scheduler.model.verification import differences
+from volcano_py.scheduler.runtime.metrics import Metrics
 
 PENDING = {"phase": "Pending"}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import BUSY_ATTEMPTS, POLL, Failure, Machine
 from volcano_py.scheduler.dispatch.messages import Revoke
+from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
+from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, AwaitVolume, BindVolume, SelectNode
 from volcano_py.scheduler.model.plan import Bind, Event, PodCondition
-from volcano_py.scheduler.model.pre_bind import AllocateClaim, AwaitDevices, AwaitVolume, BindVolume, SelectNode
 
 NO = Failure("rejected", "it is taken")
 BUSY = Failure("busy", "internal error")

@@ -11,9 +11,9 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
 from volcano_py.api.meta import format_time
 from volcano_py.kube import NotFound
-from volcano_py.scheduler.dispatch.node_lock_writes import lock_node, unlock_node
-from volcano_py.scheduler.dispatch.step_objects import StepFailed
-from volcano_py.scheduler.model.pre_bind import LOCK_EXPIRES, LockNode, object_of
+from volcano_py.scheduler.dispatch.pre_bind.node_lock_writes import lock_node, unlock_node
+from volcano_py.scheduler.dispatch.pre_bind.step_objects import StepFailed
+from volcano_py.scheduler.model.jobs.pre_bind import LOCK_EXPIRES, LockNode, object_of
 
 LOCK = "hamivgpu"
 

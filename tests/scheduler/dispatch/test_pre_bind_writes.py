@@ -14,10 +14,10 @@ from volcano_py.api.meta import format_time
 from volcano_py.api.resource_types import NODE, PERSISTENTVOLUME, PERSISTENTVOLUMECLAIM, POD, RESOURCECLAIM
 from volcano_py.kube import Client
 from volcano_py.sandbox.cluster import Sandbox
-from volcano_py.scheduler.dispatch.extended_claim_writes import create_extended
-from volcano_py.scheduler.dispatch.pre_bind_writes import carry_out, undo
-from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed
-from volcano_py.scheduler.model.pre_bind import (
+from volcano_py.scheduler.dispatch.pre_bind.extended_claim_writes import create_extended
+from volcano_py.scheduler.dispatch.pre_bind.pre_bind_writes import carry_out, undo
+from volcano_py.scheduler.dispatch.pre_bind.step_objects import NotYet, StepFailed
+from volcano_py.scheduler.model.jobs.pre_bind import (
     AllocateClaim,
     AwaitDevices,
     AwaitVolume,

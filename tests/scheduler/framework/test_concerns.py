@@ -11,7 +11,7 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 
 SMALL, LARGE, BROKEN = 1000.0, 2000.0, 3000.0

@@ -13,9 +13,9 @@ from tests.scheduler.trial import configured
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
-from volcano_py.scheduler.framework.node_rank import by_name, rank
+from volcano_py.scheduler.framework.network.topology import ROOT
+from volcano_py.scheduler.framework.search.node_rank import by_name, rank
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.rules.images import NodeImages
 from volcano_py.scheduler.rules.taints import node_taints

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.trial import Trial
-from volcano_py.scheduler.framework.empty_groups import CLAIM_SECONDS
+from volcano_py.scheduler.framework.jobs.empty_groups import CLAIM_SECONDS
 
 GHOST = {"min": 2, "pods": 0, "minResources": {"cpu": 6}, "phase": "Inqueue"}
 SHARES: list[list[Any]] = [["overcommit"], ["proportion"], ["capacity"]]

@@ -25,8 +25,8 @@ from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
 from volcano_py.scheduler.framework.extension_points.table import POINTS, CallbackRegistration
 from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, PreBind, SelectNode
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.pre_bind import AwaitVolume, PreBind, SelectNode
 
 EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
 PERMIT, ABSTAIN, REJECT = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT

@@ -13,11 +13,11 @@ from volcano_py.plugin import NodeView, Plugin, Session, Task
 from volcano_py.scheduler.framework.callbacks import Fault, once_each
 from volcano_py.scheduler.framework.source_line import line_of
 from volcano_py.scheduler.profiles import faults
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import Filter
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import Status
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Status
 from volcano_py.testing import Cluster
 
 HERE = Path(__file__)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.scheduler.trial import Manifest, opened, tasks
 from volcano_py.scheduler.actions.eviction.placed_tasks import PlacedTasks
 from volcano_py.scheduler.actions.preempt import _of_other_jobs
-from volcano_py.scheduler.framework import victim_order
-from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
+from volcano_py.scheduler.framework.jobs import victim_order
+from volcano_py.scheduler.framework.search.resolvable_nodes import ResolvableNodes
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status
+from volcano_py.scheduler.model.jobs import status
 
 PLUGINS: list[list[Any]] = [["priority", "conformance"], ["gang", "drf", "predicates", "nodeorder", "proportion"]]
 Moves = list[tuple[int, int]]

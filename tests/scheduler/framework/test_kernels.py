@@ -14,16 +14,16 @@ from hypothesis import strategies as s
 
 from tests.scheduler.framework.test_placement import open_session
 from tests.strategies import Manifest, clusters, plugin_tiers
-from volcano_py.scheduler.framework import kernels
-from volcano_py.scheduler.framework.class_view import ClassView
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.kernels import CompiledKernels, NumpyKernels
+from volcano_py.scheduler.framework.kernels import choice as kernels
+from volcano_py.scheduler.framework.kernels.choice import CompiledKernels, NumpyKernels
+from volcano_py.scheduler.framework.search.class_view import ClassView
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.node_table import NodeNumbers
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

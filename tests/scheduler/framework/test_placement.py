@@ -11,11 +11,11 @@ from tests.scheduler.trial import configured, opened, tasks
 from tests.strategies import Manifest, clusters, plugin_tiers
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.node_rules import LOCAL
+from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.some_nodes import SomeNodes
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

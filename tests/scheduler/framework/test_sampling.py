@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.sampling import Rotation
-from volcano_py.scheduler.model.sample_size import SampleSize
+from volcano_py.scheduler.framework.search.sampling import Rotation
+from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

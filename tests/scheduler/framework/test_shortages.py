@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.scheduler.churn import CONF, plans
 from tests.scheduler.framework.test_kept_results import MOVES, PLUGINS, Moves, move
 from tests.scheduler.trial import Manifest, Trial, configured, tasks
-from volcano_py.scheduler.framework import shortages
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
-from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
+from volcano_py.scheduler.framework.search import shortages
+from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_errors
+from volcano_py.scheduler.framework.search.shortages import Shortages
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.shortages import Shortages
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,9 @@ from volcano_py.scheduler.model.resource import Resource
 
 MOST_BASES = 3
 MOST_METHODS = 25
+MOST_MODULES = 16
+ONE_OF_EACH = ("plugins",)
+"""Folders with one module for each plugin, and nothing else."""
 MORE_METHODS = {
     PluginFace: "one line for each extension point, without code of its own",
     Resource: "the arithmetic of Volcano's Resource, function by function",
@@ -47,6 +51,13 @@ def test_no_class_has_many_bases_or_methods() -> None:
         assert kind in MORE_METHODS or len(methods) <= MOST_METHODS, (
             f"{kind.__name__} has {len(methods)} public methods"
         )
+
+
+def test_a_folder_can_be_read_at_a_glance() -> None:
+    root = Path(volcano_py.scheduler.model.__file__).parents[1]
+    for folder in (root, *(found for found in root.rglob("*") if found.is_dir() and found.name not in ONE_OF_EACH)):
+        modules = [found.name for found in folder.glob("*.py") if found.name != "__init__.py"]
+        assert len(modules) <= MOST_MODULES, f"{folder.relative_to(root)} has {len(modules)} modules"
 
 
 def test_a_session_has_one_base_which_only_registers() -> None:

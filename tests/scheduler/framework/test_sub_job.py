@@ -9,16 +9,16 @@ import pytest
 from tests.scheduler.trial import opened
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.scheduling import NetworkTopology, SubGroupPolicy
-from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import (
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import (
     Constraint,
     constraint,
     match_index,
     match_values,
     sub_job_uid,
 )
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs import status as st
 
 
 def policy(**spec: Any) -> SubGroupPolicy:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.scheduler.trial import opened
-from volcano_py.scheduler.framework.topology import ROOT, Topology, topology_of
-from volcano_py.scheduler.model.hyper_nodes import HyperNodeInfo, HyperNodes
+from volcano_py.scheduler.framework.network.topology import ROOT, Topology, topology_of
+from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import manifests
 

@@ -5,8 +5,8 @@ import asyncio
 import yaml
 
 from tests.waiting import budget
-from volcano_py.scheduler.options import Options
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.configuration.options import Options
+from volcano_py.scheduler.runtime.server import Scheduler
 
 CONF = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
 

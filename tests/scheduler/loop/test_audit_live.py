@@ -4,7 +4,7 @@ import asyncio
 
 from live_scheduler import Live, put_gang, put_node, put_pod
 
-from volcano_py.scheduler.auditing import REASON
+from volcano_py.scheduler.runtime.auditing import REASON
 
 
 def fast(scheduler):

@@ -8,12 +8,12 @@ import pytest
 from volcano_py.api.core import ConfigMap
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.kube.wire import Undecodable
-from volcano_py.scheduler.command import options_of, scheduler
-from volcano_py.scheduler.configmap import ConfigurationMap
+from volcano_py.scheduler.configuration.configmap import ConfigurationMap
+from volcano_py.scheduler.configuration.options import CONFIGURATION_KEY as KEY
+from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.framework.config import ConfigurationError
 from volcano_py.scheduler.model.plan import Event
-from volcano_py.scheduler.options import CONFIGURATION_KEY as KEY
-from volcano_py.scheduler.options import Options
+from volcano_py.scheduler.runtime.command import options_of, scheduler
 
 GOOD = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
 

@@ -17,8 +17,8 @@ from tests.faults.scheduling import cluster, launched, running, until
 from tests.waiting import budget
 from volcano_py.api.kinds import NODESHARD
 from volcano_py.kube import certificates
-from volcano_py.scheduler.process import serve
-from volcano_py.scheduler.server import Scheduler
+from volcano_py.scheduler.runtime.process import serve
+from volcano_py.scheduler.runtime.server import Scheduler
 
 SERVED = {"enable_healthz": True, "healthz_address": "127.0.0.1:0"}
 
@@ -81,7 +81,7 @@ async def test_cycles_that_fail_one_after_another_fail(
             raise RuntimeError("HyperNode r0 has a fault")
 
         with monkeypatch.context() as patched:
-            patched.setattr("volcano_py.scheduler.server.run_once", broken)
+            patched.setattr("volcano_py.scheduler.runtime.server.run_once", broken)
             await c.submit("waits")
 
             async def fails() -> bool:

@@ -12,8 +12,8 @@ from fake_api import status
 from live_scheduler import CONF, Live, kubeconfig, open_queues, put_gang, put_node, put_pod
 
 from tests.waiting import budget
-from volcano_py.scheduler import loop
 from volcano_py.scheduler.model.plan import PodCondition
+from volcano_py.scheduler.runtime import loop
 
 
 async def test_a_gang_is_bound_whole_and_explained_when_it_does_not_fit(tmp_path, api):
@@ -196,7 +196,7 @@ async def test_a_plugin_that_cannot_be_opened_places_no_pod_and_is_reported_once
 
 
 async def test_a_cycle_that_fails_has_assumed_its_plan(tmp_path, api, monkeypatch):
-    import volcano_py.scheduler.server as server
+    import volcano_py.scheduler.runtime.server as server
 
     real, failed = server.run_once, []
 

@@ -12,22 +12,22 @@ from click.testing import CliRunner
 
 from volcano_py.kube.flags import parse_gates
 from volcano_py.kube.serve import serving, split_address, tls_context
-from volcano_py.scheduler import command as module
 from volcano_py.scheduler.actions import ACTIONS
-from volcano_py.scheduler.extensions import ExtensionError, extended
+from volcano_py.scheduler.configuration.extensions import ExtensionError, extended
+from volcano_py.scheduler.configuration.options import Options
+from volcano_py.scheduler.configuration.reload import ConfigurationFile
 from volcano_py.scheduler.framework.config import ConfigurationError
-from volcano_py.scheduler.metrics import Metrics, exponential
-from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.plugins import PLUGINS
-from volcano_py.scheduler.reload import ConfigurationFile
 from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.scheduler.runtime import command as module
+from volcano_py.scheduler.runtime.metrics import Metrics, exponential
 
 
 @pytest.fixture
 def parse(monkeypatch):
     """Options of a command line; the scheduler itself is not run."""
     seen = []
-    import volcano_py.scheduler.process as process
+    import volcano_py.scheduler.runtime.process as process
 
     monkeypatch.setattr(process, "main", lambda options: seen.append(options) or 0)
 

@@ -9,7 +9,7 @@ import pytest
 from live_scheduler import Live, put_gang, put_node
 
 from volcano_py.scheduler.model import verification
-from volcano_py.scheduler.watchdog import CycleStuck, Watchdog
+from volcano_py.scheduler.protection.watchdog import CycleStuck, Watchdog
 
 PLUGIN = """
 import time
@@ -104,7 +104,7 @@ def test_many_short_calls_are_no_long_one():
 
 
 def test_a_plugin_that_contains_the_end_of_its_cycle_gets_it_again(monkeypatch):
-    monkeypatch.setattr("volcano_py.scheduler.watchdog.UNWIND", 0.1)
+    monkeypatch.setattr("volcano_py.scheduler.protection.watchdog.UNWIND", 0.1)
     contained = []
     with pytest.raises(CycleStuck), watchdog().watching():
         while len(contained) < 2:

@@ -9,7 +9,7 @@ import pytest
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
 from volcano_py.api.storage import PersistentVolume
-from volcano_py.scheduler.model.csi_migration import csi_affinity, csi_source, csi_source_of
+from volcano_py.scheduler.model.claims.csi_migration import csi_affinity, csi_source, csi_source_of
 
 ZONE, OLD_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 

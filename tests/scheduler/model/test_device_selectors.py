@@ -6,9 +6,9 @@ import pytest
 
 from volcano_py.api import dra
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.device_pools import Device
-from volcano_py.scheduler.model.device_selectors import NO_CEL, DeviceSelectors, SelectorError
-from volcano_py.scheduler.noderules import dynamic_resources
+from volcano_py.scheduler.model.claims.device_pools import Device
+from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, DeviceSelectors, SelectorError
+from volcano_py.scheduler.noderules.devices import dynamic_resources
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

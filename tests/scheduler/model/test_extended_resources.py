@@ -9,7 +9,7 @@ import pytest
 from volcano_py.api import core, dra
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.extended_resources import ExtendedResources, claim_key
+from volcano_py.scheduler.model.claims.extended_resources import ExtendedResources, claim_key
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

@@ -7,7 +7,7 @@ from typing import Any
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.topology import HyperNode
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.hyper_nodes import build
+from volcano_py.scheduler.model.nodes.hyper_nodes import build
 from volcano_py.simulate.manifests import as_struct
 
 NODES: dict[str, dict[str, str]] = {f"n{i}": {"row": "a" if i < 3 else "b"} for i in range(6)}

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.strategies import Manifest, clusters
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.simulate.manifests import as_struct
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.model.pod_request import (
+from volcano_py.scheduler.model.jobs.pod_request import (
     DEFAULT_MEMORY,
     DEFAULT_MILLI_CPU,
     non_zero_request,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scheduler.model.test_updates import GROUP, POD, put, running, update
-from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.verification import differences

@@ -8,9 +8,10 @@ from typing import Any
 from tests.scheduler.model.test_awaited_groups import CREATED, Manifest, cluster, decided, pod
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Namespace, ReplicaSet
+from volcano_py.scheduler.dispatch.follow_ups import follow_ups
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.plan import Bind, PodCondition, PodGroupStatus
+from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.manifests import as_struct
 
@@ -166,3 +167,27 @@ def test_a_withdrawn_group_and_annotation_leave_the_shadow_in_any_order() -> Non
         assert made.jobs["default/podgroup-uid-0"].shadow
         made.upsert("Pod", as_struct(annotated))
         assert made.jobs["default/podgroup-uid-0"].pod_group is None, "the PodGroup is about to be received"
+
+
+def test_the_eviction_of_a_plain_pod_is_reported_on_the_pod_only() -> None:
+    conf = load(
+        'actions: "enqueue, allocate, preempt"\n'
+        "tiers:\n- plugins:\n  - name: priority\n  - name: conformance\n"
+        "- plugins:\n  - name: gang\n  - name: predicates\n",
+        REGISTRY.actions,
+    )
+    running = [pod(number=i) for i in range(3)]
+    for i, one in enumerate(running):
+        one["spec"] |= {"nodeName": f"n{i}", "priority": 0}
+        one["status"]["phase"] = "Running"
+    urgent = pod(number=9)
+    urgent["spec"] |= {"priority": 100, "priorityClassName": "high"}
+    made = cluster(*running, urgent)
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
+    made.upsert("PriorityClass", as_struct(high))
+    emitted: list[Any] = []
+    assert run_once(made, conf, CREATED + 60, emit=emitted.extend).faults == []
+    (evicted,) = [operation for operation in emitted if isinstance(operation, Evict)]
+    assert [(event.kind, event.reason) for event in follow_ups(evicted) if isinstance(event, Event)] == [
+        ("Pod", "Evict")
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from volcano_py.api.core import Taint, Toleration
-from volcano_py.scheduler.model.tolerations import tolerates
+from volcano_py.scheduler.model.jobs.tolerations import tolerates
 
 
 @pytest.mark.parametrize(

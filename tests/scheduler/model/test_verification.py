@@ -9,8 +9,8 @@ import pytest
 
 from tests.scheduler.trial import Manifest, opened
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.verification import correct, differences
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
-from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.spec_class import SpecClasses
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.spec_class import SpecClasses
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.plugins.deviceshare.device_config import AscendConfig, AscendTemplate, VgpuConfig, read
 from volcano_py.scheduler.plugins.deviceshare.gpu_share import GpuCards, GpuShare
 from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Ascend, AscendChips

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 
 DRF: list[list[Any]] = [["drf"]]
 HIERARCHY: list[list[Any]] = [[{"drf": {"enableHierarchy": True}}]]

@@ -9,7 +9,7 @@ import pytest
 from tests.scheduler.trial import Manifest, Trial, names, opened, tasks
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.plugins.gang import Gang, PartialGangs
 from volcano_py.testing.table import manifests
 

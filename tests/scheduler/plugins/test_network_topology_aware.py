@@ -9,8 +9,8 @@ import pytest
 
 from tests.scheduler.trial import Manifest, opened, tasks
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE, EVICT
+from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.topology import ROOT
 from volcano_py.scheduler.plugins.network_topology_aware import NetworkTopologyAware, reversed_and_capped
 
 HARD = {"mode": "hard", "tier": 2}

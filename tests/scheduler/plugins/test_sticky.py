@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.model.pre_bind import StoreNode, object_of
+from volcano_py.scheduler.model.jobs.pre_bind import StoreNode, object_of
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests

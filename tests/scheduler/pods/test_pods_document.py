@@ -2,8 +2,8 @@
 
 import pytest
 
+from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.framework.config import ConfigurationError
-from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.pods.document import ProfilesFile, with_file
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -13,10 +13,10 @@ from tests.scheduler.profiles import all_points
 from tests.scheduler.profiles.all_points import CALLS, AllPoints
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.cli.main import main
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import Reserve
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Status
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Reserve
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
 
 FIND = ["preEnqueue a", "preFilter a", "filter a n1", "filter a n2", "preScore a n1 n2", "score a n1", "score a n2"]
 SEARCH = [*FIND, "normalizeScore a n1=0 n2=300"]

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import SomeColumns
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Bind
-from volcano_py.scheduler.profiles.extension_points import Score
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 CARD = "example.com/card"

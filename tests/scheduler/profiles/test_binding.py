@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scheduler.profiles.trial import Trial, node, pod
-from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Evict, Fail
-from volcano_py.scheduler.profiles.events import PODS, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Permit, Reserve
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unschedulable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Permit, Reserve
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unschedulable
 
 CALLS: list[str] = []
 

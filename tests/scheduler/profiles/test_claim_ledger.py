@@ -24,13 +24,13 @@ from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.operations import operations
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.configuration import FEATURES, load
-from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Decision, Patch
-from volcano_py.scheduler.profiles.extension_points import Filter, Permit
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Permit
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Code, Status
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
-from volcano_py.scheduler.profiles.status import Code, Status
 from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.manifests import Manifest, as_struct

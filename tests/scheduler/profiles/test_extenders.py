@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.binding import LONGEST_BINDING
-from volcano_py.scheduler.profiles.calls import Answer
+from volcano_py.scheduler.profiles.attempts.binding import LONGEST_BINDING
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
 from volcano_py.scheduler.profiles.decisions import Ask, Bind, Evict
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 
 URL = "http://extender"
 Reply = Callable[[dict[str, Any]], Any]

@@ -11,10 +11,10 @@ import pytest
 from tests.scheduler.profiles.all_points import CALLS, AllPoints
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.profile_plugin import PodInfo, PostFilterResult
-from volcano_py.scheduler.extensions import ExtensionError, profile_plugins
+from volcano_py.scheduler.configuration.extensions import ExtensionError, profile_plugins
 from volcano_py.scheduler.profiles.configuration import ConfigurationError
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Fail, Report
-from volcano_py.scheduler.profiles.status import SUCCESS
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS
 
 POINTS = {
     "bind": {"disabled": [{"name": "*"}], "enabled": [{"name": "Faulty"}]},

@@ -9,7 +9,7 @@ import pytest
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.decisions import Decision, Patch
-from volcano_py.scheduler.profiles.plugins.gang_permit import POD_GROUP, GangPermit
+from volcano_py.scheduler.profiles.plugins.gangs.gang_permit import POD_GROUP, GangPermit
 
 IN_GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
 CREATED = "1970-01-01T00:00:00Z"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial, node, pod
-from volcano_py.scheduler.profiles.events import Action, Event, Kind
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Kind
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 ZONE = "topology.kubernetes.io/zone"
 SELECTOR = {"matchLabels": {"app": "web"}}

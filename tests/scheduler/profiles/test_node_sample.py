@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from volcano_py.scheduler.profiles.attempts.node_sample import NodeSample
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
-from volcano_py.scheduler.profiles.node_sample import NodeSample
 
 ALL = np.arange(1000)
 

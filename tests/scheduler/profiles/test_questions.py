@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.calls import Answer, Call
-from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Ask, Bind, Decision
-from volcano_py.scheduler.profiles.extension_points import (
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Candidate,
     NodesFilter,
     Permit,
@@ -22,10 +22,10 @@ from volcano_py.scheduler.profiles.extension_points import (
     Reviewer,
     Score,
 )
-from volcano_py.scheduler.profiles.handle import Handle
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import PENDING, SUCCESS, Status, unschedulable
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import PENDING, SUCCESS, Status, unschedulable
 
 
 class Caller(PreEnqueue, PreFilter, NodesFilter, Score, Reserve, Permit, PreBind, Reviewer):

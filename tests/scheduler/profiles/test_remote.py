@@ -16,8 +16,8 @@ from aiohttp import web
 
 from tests import waiting
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.decisions import Ask, Bind, Decision
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.remote.plugin_requests import PluginRequests
 
 POINTS = ["preEnqueue", "preFilter", "filter", "score", "reserve", "permit", "preBind", "bind"]

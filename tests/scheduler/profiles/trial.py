@@ -10,8 +10,8 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
-from volcano_py.scheduler.profiles.extension_points import Plugin
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 

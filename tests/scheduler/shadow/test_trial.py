@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.scheduler.trial import configured
-from volcano_py.scheduler.command import scheduler
 from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.scheduler.runtime.command import scheduler
 from volcano_py.scheduler.shadow.observed import ObservedCluster
 from volcano_py.scheduler.shadow.trial import Verdict, evaluate
 from volcano_py.simulate.complete import complete

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from volcano_py.scheduler.actions.allocate_arguments import AllocateArguments
-from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.actions.eviction.nominations import Reservations
 from volcano_py.scheduler.actions.eviction.reclaiming import entitled_gangs, reclaims_for_entitled
-from volcano_py.scheduler.actions.job_queue import JobQueue
-from volcano_py.scheduler.actions.place_tasks import place_as_nominated, place_tasks
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
-from volcano_py.scheduler.actions.worksheet import Worksheet, worksheet
+from volcano_py.scheduler.actions.placing.allocate_job import allocate_job
+from volcano_py.scheduler.actions.placing.job_queue import JobQueue
+from volcano_py.scheduler.actions.placing.place_tasks import place_as_nominated, place_tasks
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.actions.placing.worksheet import Worksheet, worksheet
+from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 
 
 @dataclass

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import heapq
 
-from volcano_py.scheduler.actions.place_tasks import place_best_effort
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
-from volcano_py.scheduler.framework.fit_errors import FitErrors
+from volcano_py.scheduler.actions.placing.place_tasks import place_best_effort
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.search.fit_errors import FitErrors
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 
 
 class Backfill(Action):

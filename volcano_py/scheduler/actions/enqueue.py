@@ -6,9 +6,9 @@ plugins order the queues again after each job.
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.job_queue import JobQueue
+from volcano_py.scheduler.actions.placing.job_queue import JobQueue
+from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 

@@ -10,10 +10,10 @@ from volcano_py.scheduler.actions.eviction.gangs import (
     running_or_bound,
     victim_job_is_evictable,
 )
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class GangPreempt(Action):

@@ -9,11 +9,11 @@ from volcano_py.scheduler.actions.eviction.gangs import (
     evict_for_gangs,
     victim_job_is_evictable,
 )
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class GangReclaim(Action):

@@ -10,20 +10,20 @@ from __future__ import annotations
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
-from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.node_order import best_first
 from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedVictims, PlacedTasks
-from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
+from volcano_py.scheduler.actions.eviction.victims.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.victims.sufficient_victims import sufficient_victims
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.actions.preempt_arguments import PreemptArguments
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 
 _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 """Filters for which Volcano counts pods before the evictions and not again."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from volcano_py.scheduler.actions.eviction.commit_evictions import commit_evictions
-from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims, PlacedTasks
 from volcano_py.scheduler.actions.eviction.reclaiming import entitled_gangs, of_other_queues, reclaims_for_entitled
 from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
-from volcano_py.scheduler.actions.eviction.sufficient_victims import sufficient_victims
-from volcano_py.scheduler.actions.task_queue import TaskQueue, task_queue
-from volcano_py.scheduler.framework.node_rank import by_name
+from volcano_py.scheduler.actions.eviction.victims.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.victims.sufficient_victims import sufficient_victims
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
+from volcano_py.scheduler.framework.search.node_rank import by_name
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class Reclaim(Action):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from volcano_py.scheduler.framework.plugin import Action
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 
 
 class Shuffle(Action):

@@ -26,11 +26,10 @@ from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.results import ResultHandler
 from volcano_py.scheduler.cache.resync import REQUEST_GRACE, Resync
 from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, StatusBackoff
-from volcano_py.scheduler.collection import keep_loaded
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -42,6 +41,7 @@ from volcano_py.scheduler.model.plan import (
     PodGroupStatus,
     QueueStatus,
 )
+from volcano_py.scheduler.runtime.collection import keep_loaded
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from volcano_py.scheduler.cache.ring import Ring
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 
 
 class Filters:

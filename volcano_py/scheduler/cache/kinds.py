@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from volcano_py.api import kinds
 from volcano_py.api.kinds import ResourceType
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,

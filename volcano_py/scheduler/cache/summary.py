@@ -6,10 +6,10 @@ import resource
 from collections.abc import Iterator
 
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.node_table import NodeTable
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.status import STATUS_NAMES
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.status import STATUS_NAMES
 
 
 def lines(model: Cluster) -> Iterator[str]:

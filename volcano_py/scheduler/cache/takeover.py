@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from volcano_py.kube import Backoff, Informer, KubeError
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 
 log = logging.getLogger(__name__)
 

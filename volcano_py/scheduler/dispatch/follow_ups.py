@@ -3,10 +3,10 @@ cycle, with DynamicResources."""
 
 from __future__ import annotations
 
-from volcano_py.scheduler.dispatch.barriers import StepWrite
-from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
+from volcano_py.scheduler.model.jobs.group_names import reference
+from volcano_py.scheduler.model.jobs.pre_bind import AwaitDevices
 from volcano_py.scheduler.model.plan import Bind, Event, Evict, Operation, PodCondition
-from volcano_py.scheduler.model.pre_bind import AwaitDevices
 
 
 def follow_ups(op: Operation | StepWrite) -> list[Operation]:
@@ -26,7 +26,7 @@ def follow_ups(op: Operation | StepWrite) -> list[Operation]:
             events: list[Operation] = [Event(*pod, "Warning", "Evict", text, op.evictor)]
             kind, key = reference(op.group)
             namespace, _, name = key.partition("/")
-            if name:
+            if name and op.has_group:
                 events.append(Event(kind, namespace, name, "", "Normal", "Evict", op.reason))
             return events
         case PodCondition() if op.reason != "SchedulerError":

@@ -11,7 +11,7 @@ Rules:
   been written are `unknown`. Before a regular end, a gang whose binds have begun is bound whole.
 * If a write cannot reach the server, no other one is started; one at a time is retried, with back-off.
 * A write that the server fails to process (5xx, 429) is retried alone.
-* Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.barriers`).
+* Binds with pre-bind steps wait for them, and for those of their barrier (`dispatch.pre_bind.barriers`).
 * Of conditions, nominations and statuses that wait for the same object only the newest is written; conditions of one
   object are written at least a second apart, those of a queue two.
 """
@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volcano_py.scheduler.dispatch.barriers import Barrier, StepWrite, after_steps, with_barriers
 from volcano_py.scheduler.dispatch.follow_ups import follow_ups
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
+from volcano_py.scheduler.dispatch.pre_bind.barriers import Barrier, StepWrite, after_steps, with_barriers
 from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
 from volcano_py.scheduler.model.plan import (
     Bind,

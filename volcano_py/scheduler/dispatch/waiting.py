@@ -17,8 +17,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from volcano_py.scheduler.dispatch.barriers import StepWrite
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.pre_bind import object_of
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -29,7 +30,6 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
     RemoveGate,
 )
-from volcano_py.scheduler.model.pre_bind import object_of
 
 ObjectKey = tuple[str, str, str]
 """Kind, namespace, name. Events have a separate kind: they do not wait for the object's writes."""

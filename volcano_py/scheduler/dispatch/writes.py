@@ -16,14 +16,14 @@ from volcano_py.kube import AlreadyExists, ApiError, Client, Conflict, Invalid, 
 from volcano_py.kube.client import PatchType
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
-from volcano_py.scheduler.dispatch import pre_bind_writes
 from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
-from volcano_py.scheduler.dispatch.barriers import StepWrite
 from volcano_py.scheduler.dispatch.machine import Failure
-from volcano_py.scheduler.dispatch.step_objects import NotYet, StepFailed
+from volcano_py.scheduler.dispatch.pre_bind import pre_bind_writes
+from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
+from volcano_py.scheduler.dispatch.pre_bind.step_objects import NotYet, StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
-from volcano_py.scheduler.model.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,

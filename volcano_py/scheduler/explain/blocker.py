@@ -16,12 +16,12 @@ from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, sp
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
-from volcano_py.scheduler.framework.fit_errors import insufficient
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.search.fit_errors import insufficient
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.reported import NOMINATION_SECONDS
-from volcano_py.scheduler.model.task import Task
 
 _LACKING = insufficient("")
 LASTING = frozenset(("NodeSelector", "NodeTooSmall", "VolumeUnavailable", "ClaimProblem", "LabelMissing"))

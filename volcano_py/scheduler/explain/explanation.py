@@ -10,9 +10,9 @@ from volcano_py.scheduler.explain.blocker import causes
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.explain.victims import victim_causes
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 
 CAPACITY = frozenset(
     (

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from volcano_py.scheduler.explain.stated import origin
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class TaskReason(NamedTuple):

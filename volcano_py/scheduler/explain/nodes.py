@@ -18,11 +18,11 @@ from volcano_py.scheduler.explain.pod_rules import affinity_text, spread_text
 from volcano_py.scheduler.explain.reasons import Reason
 from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
-from volcano_py.scheduler.framework.node_rules import Filter
+from volcano_py.scheduler.framework.search.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import ATTACHABLE_PREFIX, CPU, PODS
-from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
 

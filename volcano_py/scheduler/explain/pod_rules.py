@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from volcano_py.api.affinity import PodAffinity
 from volcano_py.api.meta import LabelSelector
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 def affinity_text(session: Session, task: Task) -> str:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from volcano_py.api.core import Taint
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.tolerations import tolerated
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.jobs.tolerations import tolerated
 
 
 def selector_text(task: Task) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from volcano_py.scheduler.explain.blocker import failed_create, first_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 
 WAITING = "Waiting"
 """The type of the condition; its reason is the code."""

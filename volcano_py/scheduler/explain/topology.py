@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.framework.cause import Cause
-from volcano_py.scheduler.framework.label_domains import domains_of
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import Constraint
+from volcano_py.scheduler.framework.network.topology import ROOT
+from volcano_py.scheduler.framework.search.label_domains import domains_of
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import Constraint
-from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | None:

@@ -7,10 +7,10 @@ from collections import Counter
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.extension_points.victims import Basis, EvictionContext
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 _CODES = {
     Basis.RANK: "VictimsRank",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from volcano_py.scheduler.framework.arguments import get_bool
 from volcano_py.scheduler.framework.config import Configuration
-from volcano_py.scheduler.framework.session_jobs import SettledJobs
+from volcano_py.scheduler.framework.jobs.session_jobs import SettledJobs
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.spec_class import PodKeys
+from volcano_py.scheduler.model.jobs.spec_class import PodKeys
 
 _NO_KEYS = PodKeys()
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import STATIC, Codes, Scope
-from volcano_py.scheduler.model.held_nodes import HeldNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Scope
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.held_nodes import HeldNodes
 
 OWNER = "cache-audit"
 """What stands for a plugin in reasons and faults."""

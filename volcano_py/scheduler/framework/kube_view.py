@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_table import NodeNumbers
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 
 Listener = Callable[[Task, int, int], None]
 """(task, node column, +1 or −1)."""

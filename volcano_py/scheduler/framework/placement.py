@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.broken_rules import isolating
 from volcano_py.scheduler.framework.callbacks import Callbacks
-from volcano_py.scheduler.framework.class_view import ClassView, total
-from volcano_py.scheduler.framework.class_views import ClassViews
-from volcano_py.scheduler.framework.fit_error_counts import count_fit_errors
-from volcano_py.scheduler.framework.fit_errors import Code, FitErrors
-from volcano_py.scheduler.framework.node_rules import Bools, Filter, Floats, Indices, Score
-from volcano_py.scheduler.framework.resolvable_nodes import ResolvableNodes
-from volcano_py.scheduler.framework.shortages import SessionShortages
-from volcano_py.scheduler.model.node_table import NodeNumbers, NodeTable
-from volcano_py.scheduler.model.some_nodes import SomeNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.broken_rules import isolating
+from volcano_py.scheduler.framework.search.class_view import ClassView, total
+from volcano_py.scheduler.framework.search.class_views import ClassViews
+from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_errors
+from volcano_py.scheduler.framework.search.fit_errors import Code, FitErrors
+from volcano_py.scheduler.framework.search.node_rules import Bools, Filter, Floats, Indices, Score
+from volcano_py.scheduler.framework.search.resolvable_nodes import ResolvableNodes
+from volcano_py.scheduler.framework.search.shortages import SessionShortages
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers, NodeTable
+from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes
 
 
 class Placement(ClassViews):

@@ -35,26 +35,26 @@ from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
-from volcano_py.scheduler.framework.hypernode_recovery import locate
+from volcano_py.scheduler.framework.jobs.open_jobs import open_jobs
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.kube_view import KubeView
-from volcano_py.scheduler.framework.node_rank import rank
-from volcano_py.scheduler.framework.node_rules import Filter, Score
-from volcano_py.scheduler.framework.node_view import NodeView
-from volcano_py.scheduler.framework.open_jobs import open_jobs
+from volcano_py.scheduler.framework.network.hypernode_recovery import locate
+from volcano_py.scheduler.framework.network.topology import topology_of
 from volcano_py.scheduler.framework.placement import Placement
-from volcano_py.scheduler.framework.sampling import Rotation
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.shortages import SessionShortages, Shortages
+from volcano_py.scheduler.framework.search.node_rank import rank
+from volcano_py.scheduler.framework.search.node_rules import Filter, Score
+from volcano_py.scheduler.framework.search.node_view import NodeView
+from volcano_py.scheduler.framework.search.sampling import Rotation
+from volcano_py.scheduler.framework.search.shortages import SessionShortages, Shortages
 from volcano_py.scheduler.framework.task_moves import TaskMoves
-from volcano_py.scheduler.framework.topology import topology_of
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import reference
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.sample_size import DEFAULT_SAMPLE, SampleSize
 from volcano_py.scheduler.model.plan import Emit, Event
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, Resource
-from volcano_py.scheduler.model.sample_size import DEFAULT_SAMPLE, SampleSize
-from volcano_py.scheduler.model.task import Task
 
 T = TypeVar("T")
 

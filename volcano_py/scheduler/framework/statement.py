@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.extension_points.events import Handler
+from volcano_py.scheduler.framework.jobs.session_job import LastTry, SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import LastTry, SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.plan import Evict, Operation
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.task_moves import eviction
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.plan import Operation
 
 
 class Step(NamedTuple):
@@ -148,7 +149,7 @@ class Statement:
             if job is not None and job.last_transaction is not None:
                 job.last_transaction.pop(task.key, None)
             if kind == "evict":
-                operations.append(Evict(task.namespace, task.name, task.uid, task.job, reason, self.evictor))
+                operations.append(eviction(task, job, reason, self.evictor))
             elif kind == "allocate":
                 bound.append((task, node))
         self.steps = []

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.extension_points.binding import Binding
 from volcano_py.scheduler.framework.extension_points.events import Events, Handler
 from volcano_py.scheduler.framework.extension_points.jobs import JobStates
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.session_jobs import SessionJobs
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.session_jobs import SessionJobs
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_table import NodeNumbers
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 from volcano_py.scheduler.model.plan import Emit, Evict, RemoveGate
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.task import Task
 
 
 class TaskMoves:
@@ -290,4 +290,10 @@ class TaskMoves:
     def evict(self, task: Task, reason: str) -> None:
         """Evict a task now."""
         self.start_eviction(task)
-        self.emit([Evict(task.namespace, task.name, task.uid, task.job, reason)])
+        self.emit([eviction(task, self.jobs.get(task.job), reason)])
+
+
+def eviction(task: Task, job: SessionJob | None, reason: str, evictor: str = "") -> Evict:
+    """The operation that evicts a task of a job."""
+    has_group = job is None or not job.model.shadow
+    return Evict(task.namespace, task.name, task.uid, task.job, reason, evictor, has_group=has_group)

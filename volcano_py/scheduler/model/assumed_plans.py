@@ -11,11 +11,13 @@ import msgspec
 
 from volcano_py.api import core
 from volcano_py.api import scheduling as api
-from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.changes import Changes
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.native_gangs import NativeGroups
-from volcano_py.scheduler.model.placed_pods import PlacedPods
+from volcano_py.scheduler.model.claims.pod_claims import PodClaims
+from volcano_py.scheduler.model.jobs import status
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.native_gangs import NativeGroups
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.placed_pods import PlacedPods
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -28,10 +30,8 @@ from volcano_py.scheduler.model.plan import (
     QueueStatus,
     RemoveGate,
 )
-from volcano_py.scheduler.model.pod_claims import PodClaims
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.reported import Reported
-from volcano_py.scheduler.model.task import Task
 
 
 class AssumedPlans(ABC):

@@ -11,30 +11,30 @@ from typing import Any, TypeVar
 
 from volcano_py.api import core, scheduling
 from volcano_py.api.plain_pods import WATCHED_OWNERS
-from volcano_py.scheduler.model import status
-from volcano_py.scheduler.model.amounts import allocatable, check_quota, oversubscribed
 from volcano_py.scheduler.model.assumed_plans import AssumedPlans
 from volcano_py.scheduler.model.changes import Changes
-from volcano_py.scheduler.model.demand import NONE
+from volcano_py.scheduler.model.claims.demand import NONE
+from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.model.claims.pod_claims import PodClaims
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
-from volcano_py.scheduler.model.group_names import NATIVE, check_group, group_of, native_uid
-from volcano_py.scheduler.model.held_nodes import HeldNodes
-from volcano_py.scheduler.model.hyper_nodes import HyperNodes, build
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.native_gangs import NativeGroups
-from volcano_py.scheduler.model.node_table import NodeTable
-from volcano_py.scheduler.model.node_usage import NodeUsage
-from volcano_py.scheduler.model.placed_pods import PlacedPods
-from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
-from volcano_py.scheduler.model.pod_claims import PodClaims
+from volcano_py.scheduler.model.jobs import status
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, check_group, group_of, native_uid
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.native_gangs import NativeGroups
+from volcano_py.scheduler.model.jobs.shadow_groups import ShadowGroups, is_same_plain_pod
+from volcano_py.scheduler.model.jobs.spec_class import PodKeys, SpecClasses, equal_for_nodes
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.amounts import allocatable, check_quota, oversubscribed
+from volcano_py.scheduler.model.nodes.held_nodes import HeldNodes
+from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodes, build
+from volcano_py.scheduler.model.nodes.node_table import NodeTable
+from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
+from volcano_py.scheduler.model.nodes.placed_pods import PlacedPods
+from volcano_py.scheduler.model.nodes.usable_capacity import UsableCapacity
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import parents_of
 from volcano_py.scheduler.model.reported import Nominations, Reported
-from volcano_py.scheduler.model.shadow_groups import ShadowGroups, is_same_plain_pod
-from volcano_py.scheduler.model.spec_class import PodKeys, SpecClasses, equal_for_nodes
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.model.updates import changes_scheduling, counts_only, is_newer, repeats, same_place
-from volcano_py.scheduler.model.usable_capacity import UsableCapacity
 
 T = TypeVar("T")
 

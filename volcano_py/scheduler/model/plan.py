@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from volcano_py.scheduler.model.pre_bind import PreBindStep
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 
 
 class Bind(Struct, tag_field="op", tag="bind", frozen=True, gc=False):
@@ -56,6 +56,8 @@ class Evict(Struct, tag_field="op", tag="evict", frozen=True, gc=False):
     """The job for which the pod is evicted, `namespace/podgroup`."""
     event: str = ""
     """Text of the Event `Preempted` when a profile evicts the pod; empty: a session does, with the Event `Evict`."""
+    has_group: bool = True
+    """Whether the PodGroup of the job is an object, which gets an Event, too: false for plain pods without one."""
 
 
 class PodCondition(Struct, tag_field="op", tag="pod-condition", frozen=True, gc=False):

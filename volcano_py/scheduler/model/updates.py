@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
 from volcano_py.api.scheduling import PodGroup, Queue
-from volcano_py.scheduler.model.demand import NONE
-from volcano_py.scheduler.model.group_names import group_of
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.claims.demand import NONE
+from volcano_py.scheduler.model.jobs.group_names import group_of
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
 
 _OF_CONTAINERS = ("container_statuses", "init_container_statuses")
 _COMPARED = tuple(name for name in PodStatus.__struct_fields__ if name not in _OF_CONTAINERS)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.model.amounts import allocatable, oversubscribed
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.node_table import NodeNumbers
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.status import RELEASING
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.amounts import allocatable, oversubscribed
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.status import RELEASING
-from volcano_py.scheduler.model.task import Task
 
 _RELATIVE = 1e-9
 """Sums of amounts that are too large for exact arithmetic may differ by this part."""

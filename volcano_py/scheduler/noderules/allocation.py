@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.formulas import Formula, Term
-from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
+from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
+from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import FilledNodes, Numbers, SomeNodes
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, NVIDIA_GPU
-from volcano_py.scheduler.model.some_nodes import FilledNodes, Numbers, SomeNodes
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.rules.allocation import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import STATIC, Floats, Scope
+from volcano_py.scheduler.framework.search.node_rules import STATIC, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.images import NodeImages, scores
 
 

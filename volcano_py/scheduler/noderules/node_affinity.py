@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import NodeSelector
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.spec_class import SpecClass
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.spec_class import SpecClass
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.rules.node_affinity import matching_nodes, named_nodes, preferences, preferred_of, required_of
 

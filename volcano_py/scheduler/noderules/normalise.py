@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import Floats
+from volcano_py.scheduler.framework.search.node_rules import Floats
 
 
 def default_normalise(raw: Floats, reverse: bool) -> Floats:

@@ -16,8 +16,8 @@ import numpy as np
 
 from volcano_py.api.meta import LabelSelector
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.spec_class import SpecClass
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.spec_class import SpecClass
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
 from volcano_py.scheduler.rules.arrays import Ints
 from volcano_py.scheduler.rules.pod_affinity import PodTerms, Term, terms_of

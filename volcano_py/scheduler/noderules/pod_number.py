@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.formulas import Formula, Term
-from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Scope
+from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.some_nodes import Numbers
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers
 
 
 class PodNumber:

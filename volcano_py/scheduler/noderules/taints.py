@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tolerated
 from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.rules.taints import node_taints
 

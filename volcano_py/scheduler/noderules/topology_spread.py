@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.affinity import TopologySpreadConstraint
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Codes, Floats, Scope
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.noderules.node_affinity import required_of_class
 from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index
 from volcano_py.scheduler.rules.arrays import Ints

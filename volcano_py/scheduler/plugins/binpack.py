@@ -9,14 +9,14 @@ import numpy as np
 from msgspec import field
 
 from volcano_py.scheduler.framework.arguments import get_int
-from volcano_py.scheduler.framework.formulas import Formula, Term
-from volcano_py.scheduler.framework.node_rules import LOCAL, Floats, Scope
+from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.some_nodes import Numbers
-from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "binpack.resources."
 

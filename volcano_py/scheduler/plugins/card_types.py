@@ -10,11 +10,11 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules import card_types as rule
 
 

@@ -9,7 +9,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.extension_points.victims import Basis
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class Cdp(Plugin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from volcano_py.scheduler.framework.extension_points.victims import Basis
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 CRITICAL = frozenset(("system-cluster-critical", "system-node-critical"))
 SYSTEM_NAMESPACE = "kube-system"

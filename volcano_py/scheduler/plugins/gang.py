@@ -16,12 +16,12 @@ from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.victims import Basis
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import SubJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 _READY = "tasks in gang are ready to be scheduled"
 _WHOLE = "the minimum is reached: {}"

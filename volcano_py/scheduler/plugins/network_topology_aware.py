@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.arguments import get_int, not_negative
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Floats, Indices, Scope
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import Constraint, SubJob
+from volcano_py.scheduler.framework.network.topology import Topology
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import Constraint, SubJob
-from volcano_py.scheduler.framework.topology import Topology
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import ZERO, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.task import Task
 
 _PREFIX = "hypernode.binpack.resources."
 

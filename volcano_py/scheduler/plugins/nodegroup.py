@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from volcano_py.api import names
 from volcano_py.api.scheduling import NodeGroupAffinity, QueueAffinity
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.status import IS_ALLOCATED
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, Resource
-from volcano_py.scheduler.model.status import IS_ALLOCATED
-from volcano_py.scheduler.model.task import Task
 
 _REASONS = [
     Reason("job not found in session", Code.ERROR),

@@ -9,9 +9,9 @@ from msgspec import field
 
 from volcano_py.scheduler.explain.table import ENQUEUE_CLUSTER
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted, inqueue_resource

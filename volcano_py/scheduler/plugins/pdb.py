@@ -10,8 +10,8 @@ from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.extension_points.victims import Basis
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class Pdb(Plugin):

@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.scheduler.framework.node_rules import Filter
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.demand import NONE
-from volcano_py.scheduler.model.pre_bind import PreBind
-from volcano_py.scheduler.model.task import Task
-from volcano_py.scheduler.noderules.dynamic_resources import (
+from volcano_py.scheduler.model.claims.demand import NONE
+from volcano_py.scheduler.model.jobs.pre_bind import PreBind
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.noderules.devices.dynamic_resources import (
     DynamicResources,
     DynamicResourcesScore,
     claim_problem,
@@ -28,13 +28,18 @@ from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
 from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
 from volcano_py.scheduler.noderules.pod_number import PodNumber
 from volcano_py.scheduler.noderules.ports import NodePorts
-from volcano_py.scheduler.noderules.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
 from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
-from volcano_py.scheduler.noderules.volume_binding import VolumeBinding, VolumeMatching, follow_volumes, volume_steps
-from volcano_py.scheduler.noderules.volume_limits import NodeVolumeLimits
-from volcano_py.scheduler.noderules.volume_restrictions import VolumeRestrictions
-from volcano_py.scheduler.noderules.volume_zone import VolumeZone
+from volcano_py.scheduler.noderules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
+from volcano_py.scheduler.noderules.volumes.volume_binding import (
+    VolumeBinding,
+    VolumeMatching,
+    follow_volumes,
+    volume_steps,
+)
+from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimits
+from volcano_py.scheduler.noderules.volumes.volume_restrictions import VolumeRestrictions
+from volcano_py.scheduler.noderules.volumes.volume_zone import VolumeZone
 from volcano_py.scheduler.rules.score_line import Point
 
 _GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"

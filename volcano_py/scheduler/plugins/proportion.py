@@ -11,13 +11,13 @@ from typing import Any
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, INFINITY, ZERO, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
 from volcano_py.scheduler.plugins.queue_shares.lending import keeps_guarantee, lends_any, price, stays_within
 from volcano_py.scheduler.plugins.queue_shares.weighted import Attributes, attributes_of, fill

@@ -16,10 +16,10 @@ from volcano_py.api import quantity
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_usage import PERIOD
-from volcano_py.scheduler.model.pod_qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_of
+from volcano_py.scheduler.model.jobs.pod_qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_of
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_usage import PERIOD
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.task import Task
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
 _AFTER = 0.01

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from volcano_py.api import names
 from volcano_py.scheduler.framework.arguments import not_negative
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import NodeNumbers
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.some_nodes import Numbers
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.listed_resources import listed_resources
 
 MOST = "MostAllocated"

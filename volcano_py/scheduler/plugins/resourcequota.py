@@ -9,9 +9,9 @@ from volcano_py.api.core import ResourceList, ResourceQuota
 from volcano_py.scheduler.explain.table import ENQUEUE_QUOTA
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource_names import MEMORY, PODS
 
 Amounts = dict[str, Fraction]

@@ -14,9 +14,9 @@ from msgspec import field
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 
 
 class Sla(Plugin):

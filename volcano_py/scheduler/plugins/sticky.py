@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.group_names import NATIVE, reference
-from volcano_py.scheduler.model.pre_bind import PreBind, StoreNode
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.pre_bind import PreBind, StoreNode
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules import sticky as rule
 
 

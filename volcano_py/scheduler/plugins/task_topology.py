@@ -16,14 +16,14 @@ import numpy as np
 from msgspec import field
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Floats, Indices, Scope
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Bools, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.noderules.listed_resources import listed_resources
 
 AFFINITY = "volcano.sh/task-topology-affinity"

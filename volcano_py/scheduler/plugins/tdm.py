@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from volcano_py.api import names
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Scope
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task, flag
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task, flag
 
 _PREFIX = "tdm.revocable-zone."
 _BUDGET = re.compile(r"[+-]?[0-9]+%?")

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.configuration.options import Options
+from volcano_py.scheduler.configuration.reload import file_version, read_text
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
-from volcano_py.scheduler.options import Options
 from volcano_py.scheduler.profiles import configuration as profiles
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
-from volcano_py.scheduler.reload import file_version, read_text
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.model.group_names import group_of
-from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.model.jobs.group_names import group_of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 _FINISHED = ("Succeeded", "Failed")

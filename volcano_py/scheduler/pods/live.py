@@ -25,18 +25,18 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.plan import Emit, Operation
-from volcano_py.scheduler.planner import Planner
 from volcano_py.scheduler.pods.document import ProfilesFile
 from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
-from volcano_py.scheduler.profiles.calls import Answer
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, Bind, Decision, Evict, Fail, Patch
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
-from volcano_py.scheduler.profiles.session_rules import SessionRules
-from volcano_py.scheduler.watchdog import CycleStuck
+from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
+from volcano_py.scheduler.protection.watchdog import CycleStuck
+from volcano_py.scheduler.runtime.planner import Planner
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Decision, Evict, Fail, Nominate, Report
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 EVICTION = "preemption"
 """The reason of evictions."""

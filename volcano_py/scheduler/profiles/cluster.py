@@ -13,13 +13,13 @@ from typing import Any
 from volcano_py.api.core import Node, Pod, PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
+from volcano_py.scheduler.model.jobs.spec_class import SpecClass
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.spec_class import SpecClass
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.profiles.attempts.extended_use import ExtendedUse
 from volcano_py.scheduler.profiles.columns import Columns
-from volcano_py.scheduler.profiles.extended_use import ExtendedUse
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.rules.arrays import Indices, Ints
 from volcano_py.scheduler.rules.domains import Domains, domains
 from volcano_py.scheduler.rules.taints import NodeTaints, node_taints

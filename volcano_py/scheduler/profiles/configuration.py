@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from volcano_py.scheduler.profiles.extenders import Extenders
-from volcano_py.scheduler.profiles.extension_points import POINTS
+from volcano_py.scheduler.profiles.plugin_api.extension_points import POINTS
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 
 _MULTI = "multiPoint"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.model.pre_bind import PreBindStep
-from volcano_py.scheduler.profiles.calls import Call
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 from volcano_py.scheduler.profiles.objects import ObjectKind
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.calls import Call
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from volcano_py.api.duration import parse_duration
-from volcano_py.scheduler.profiles.plugins.extender_webhook import Arguments, ExtenderWebhook
+from volcano_py.scheduler.profiles.plugins.outside.extender_webhook import Arguments, ExtenderWebhook
 from volcano_py.scheduler.profiles.registry import Registration, Registry
 
 _FIT = "NodeResourcesFit"

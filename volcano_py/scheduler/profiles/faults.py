@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from volcano_py.scheduler.framework.source_line import line_of
-from volcano_py.scheduler.profiles.status import Code, Status, error
+from volcano_py.scheduler.profiles.plugin_api.status import Code, Status, error
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from volcano_py.scheduler.profiles.status import Status
+from volcano_py.scheduler.profiles.plugin_api.status import Status
 
 
 def no_node_fits(rejected: Mapping[str, Status], nodes: int, pre_filter: str = "", post_filter: str = "") -> str:

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from volcano_py.scheduler.framework.held_nodes import OWNER, TEXT
-from volcano_py.scheduler.framework.node_rules import DOMAIN, STATIC
-from volcano_py.scheduler.profiles.class_views import ClassViews, by_class, first_rejection
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC
+from volcano_py.scheduler.profiles.attempts.class_views import ClassViews, by_class, first_rejection
+from volcano_py.scheduler.profiles.attempts.feasible import Feasible, fitting
+from volcano_py.scheduler.profiles.attempts.node_sample import NodeSample
+from volcano_py.scheduler.profiles.attempts.scoring import in_range, normalized
 from volcano_py.scheduler.profiles.columns import NodesAt
 from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import OBJECTS, Action, Event, Interest, Kind, check_interests
-from volcano_py.scheduler.profiles.extension_points import (
+from volcano_py.scheduler.profiles.faults import Pending, PluginFault, contained, expect, raised, stop
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import OBJECTS, Action, Event, Interest, Kind, check_interests
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Bind,
     Filter,
     NodesFilter,
@@ -33,14 +37,10 @@ from volcano_py.scheduler.profiles.extension_points import (
     Reviewer,
     Score,
 )
-from volcano_py.scheduler.profiles.faults import Pending, PluginFault, contained, expect, raised, stop
-from volcano_py.scheduler.profiles.feasible import Feasible, fitting
-from volcano_py.scheduler.profiles.handle import Handle, World
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.node_sample import NodeSample
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.scoring import in_range, normalized
-from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle, World
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from volcano_py.scheduler.rules.arrays import Ints
 
 _HELD = unresolvable(TEXT).by(OWNER)

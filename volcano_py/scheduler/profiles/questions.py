@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.scheduler.profiles.calls import Answer, Call
 from volcano_py.scheduler.profiles.decisions import Ask, Decision
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
 class Questions:

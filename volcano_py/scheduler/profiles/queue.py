@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from volcano_py.api.core import Pod
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, Report
-from volcano_py.scheduler.profiles.events import Action, Event, Interest, Kind, pod_events
 from volcano_py.scheduler.profiles.faults import PluginFault
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Interest, Kind, pod_events
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Code
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
-from volcano_py.scheduler.profiles.status import Code
 
 _LONGEST_STAY = 300.0
 """Seconds after which an unschedulable pod is tried again without an event."""

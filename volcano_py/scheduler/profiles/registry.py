@@ -8,36 +8,33 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from volcano_py.scheduler.profiles.extension_points import NoArguments, Plugin
-from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.extension_points import NoArguments, Plugin
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugins import (
     balanced,
-    card_types,
     default_preemption,
-    dynamic_resources,
     fit,
-    gang_permit,
     machine_groups,
     node_affinity,
-    pod_affinity,
-    pod_preference,
-    remote,
-    spread,
     sticky,
-    volume_binding,
 )
 from volcano_py.scheduler.profiles.plugins.default_binder import DefaultBinder
-from volcano_py.scheduler.profiles.plugins.gang import GangScheduling
+from volcano_py.scheduler.profiles.plugins.devices import card_types, dynamic_resources
+from volcano_py.scheduler.profiles.plugins.gangs import gang_permit
+from volcano_py.scheduler.profiles.plugins.gangs.gang import GangScheduling
 from volcano_py.scheduler.profiles.plugins.gates import SchedulingGates
 from volcano_py.scheduler.profiles.plugins.image_locality import ImageLocality
 from volcano_py.scheduler.profiles.plugins.node_features import NodeDeclaredFeatures
 from volcano_py.scheduler.profiles.plugins.node_name import NodeName
+from volcano_py.scheduler.profiles.plugins.outside import remote
+from volcano_py.scheduler.profiles.plugins.pods import pod_affinity, pod_preference, spread
 from volcano_py.scheduler.profiles.plugins.ports import NodePorts
 from volcano_py.scheduler.profiles.plugins.priority_sort import PrioritySort
 from volcano_py.scheduler.profiles.plugins.taints import NodeUnschedulable, TaintToleration
-from volcano_py.scheduler.profiles.plugins.volume_limits import NodeVolumeLimits
-from volcano_py.scheduler.profiles.plugins.volume_restrictions import VolumeRestrictions
-from volcano_py.scheduler.profiles.plugins.volume_zone import VolumeZone
+from volcano_py.scheduler.profiles.plugins.volumes import volume_binding
+from volcano_py.scheduler.profiles.plugins.volumes.volume_limits import NodeVolumeLimits
+from volcano_py.scheduler.profiles.plugins.volumes.volume_restrictions import VolumeRestrictions
+from volcano_py.scheduler.profiles.plugins.volumes.volume_zone import VolumeZone
 
 
 class AnyArguments(msgspec.Struct):

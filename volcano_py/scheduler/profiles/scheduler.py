@@ -12,20 +12,20 @@ from typing import Any
 from volcano_py.api.core import Node
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles.attempt import AnswerPending, Found, NotFound, failure, find
-from volcano_py.scheduler.profiles.binding import BindingCycle, BindingCycles, Stage
-from volcano_py.scheduler.profiles.calls import Answer
+from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.attempts.binding import BindingCycle, BindingCycles, Stage
+from volcano_py.scheduler.profiles.attempts.group_cycle import GroupCycles
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
-from volcano_py.scheduler.profiles.events import Action, Event, Kind, node_events, pod_events
-from volcano_py.scheduler.profiles.group_cycle import GroupCycles
-from volcano_py.scheduler.profiles.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer
+from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Kind, node_events, pod_events
+from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
-from volcano_py.scheduler.profiles.session_rules import SessionRules
+from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
 _GANG = "GangScheduling"
 
@@ -139,7 +139,9 @@ class PodScheduler:
             self._happened(Event(Kind.OBJECT, Action.DELETE, old, None), now)
 
     def set_claim_object(self, kind: str, new: Any, now: float) -> None:
-        """An object of volumes or devices (`model.pod_claims.KINDS`) was created or has changed. Raises ValueError."""
+        """An object of volumes or devices (`model.claims.pod_claims.KINDS`) was created or has changed.
+
+        Raises ValueError."""
         old = self.cluster.model.others.get(kind, {}).get(new.metadata.key)
         self.cluster.model.upsert(kind, new)
         self.claim_object_changed(kind, old, new, now)

@@ -19,12 +19,12 @@ import msgspec
 
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.session import Shard
-from volcano_py.scheduler.model import status
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import NATIVE
+from volcano_py.scheduler.model.jobs import status
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.reported import EvictionRounds
-from volcano_py.scheduler.model.sample_size import SampleSize
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import MAX_BYTES
 from volcano_py.scheduler.recording.file import RecordingFile, make_folder

@@ -21,9 +21,9 @@ import orjson
 from volcano_py.api.resource_types import ResourceType
 from volcano_py.kube import ApiError, Client, KubeError
 from volcano_py.kube.informer import Informer
-from volcano_py.scheduler.profiles.calls import Answer, Call, Tls
 from volcano_py.scheduler.profiles.decisions import Ask, Patch
 from volcano_py.scheduler.profiles.objects import ObjectKind
+from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call, Tls
 from volcano_py.scheduler.remote.http import CallError, call, decoded
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from volcano_py.api import quantity
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.kube import Client, KubeError
-from volcano_py.scheduler.model.node_usage import PERIOD, NodeUsage
+from volcano_py.scheduler.model.nodes.node_usage import PERIOD, NodeUsage
 from volcano_py.scheduler.remote.http import CallError, CallTimeoutError, call, decoded
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from volcano_py.api.affinity import (
 )
 from volcano_py.api.core import Node
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_terms import term_matches
+from volcano_py.scheduler.model.nodes.node_terms import term_matches
 from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.node_masks import node_mask
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from volcano_py.api.affinity import NodeSelector, NodeSelectorTerm
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.node_table import arrays_kept, drop_oldest
-from volcano_py.scheduler.model.node_terms import term_matches
+from volcano_py.scheduler.model.nodes.node_table import arrays_kept, drop_oldest
+from volcano_py.scheduler.model.nodes.node_terms import term_matches
 from volcano_py.scheduler.rules.arrays import Bools
 
 _encoder = msgspec.msgpack.Encoder()

@@ -12,7 +12,7 @@ import numpy as np
 
 from volcano_py.api.core import Node, Toleration
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
+from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tolerated
 from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 
 HARD = ("NoSchedule", "NoExecute")

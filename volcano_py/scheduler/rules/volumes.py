@@ -7,8 +7,8 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from volcano_py.scheduler.model.claims.volume_demand import ZONE_LABELS
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.volume_demand import ZONE_LABELS
 from volcano_py.scheduler.rules.arrays import Bools
 
 Handle = tuple[str, str]

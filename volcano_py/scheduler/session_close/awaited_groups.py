@@ -6,7 +6,7 @@ Normally the PodGroup exists within a second. Without a controller the pods woul
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import PodCondition
 
 REPORT_AFTER = 30.0

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from volcano_py.api.names import QUEUE_NAME
-from volcano_py.scheduler.framework.hypernode_recovery import remember
+from volcano_py.scheduler.framework.network.hypernode_recovery import remember
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
 from volcano_py.scheduler.model.plan import Event
 from volcano_py.scheduler.session_close.awaited_groups import report_awaited_groups
 from volcano_py.scheduler.session_close.native_groups import report_missing_group

@@ -11,12 +11,12 @@ from volcano_py.api import gang
 from volcano_py.api.meta import Condition, format_time
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.explain.stated import WAITING
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.group_names import NATIVE
-from volcano_py.scheduler.model.job import Job
-from volcano_py.scheduler.model.native_gangs import condition_of
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.native_gangs import condition_of
 from volcano_py.scheduler.model.plan import NativeGroupStatus, PodCondition
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.explain.messages import job_message, task_reason
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.session_jobs import SettledJobs, rests
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.session_jobs import SettledJobs, rests
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.group_names import reference
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import reference
 from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
 from volcano_py.scheduler.session_close.waiting_pods import NO_ACTION, lacks_backfill

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from volcano_py.api import core, quantity
 from volcano_py.api.scheduling import ROOT_QUEUE
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.device_amounts import DeviceAmounts, add, as_quantities, requested
+from volcano_py.scheduler.model.claims.device_amounts import DeviceAmounts, add, as_quantities, requested
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.queue_shares.demand import held_by_others

@@ -16,10 +16,10 @@ from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.stated import WAITING, origin, seen, stated_cause
 from volcano_py.scheduler.explain.table import NOT_TRIED, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 
 _PHASES = ("Unknown", "Pending", "Inqueue")
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from volcano_py.api import names
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.group_names import reference
-from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import reference
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import PodCondition
-from volcano_py.scheduler.model.task import Task
 
 UNSCHEDULABLE = "Unschedulable"
 BACKFILL = "backfill"

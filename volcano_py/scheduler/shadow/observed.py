@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from volcano_py.api import core
 from volcano_py.api.scheduling import PodGroup
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 PATIENCE = 10
 """Settle times after which something counts as complete, even if events still come."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.run_once import Report
 from volcano_py.scheduler.shadow import report

@@ -17,8 +17,8 @@ from volcano_py.api import core
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.scheduler.explain.blocker import first_cause
 from volcano_py.scheduler.explain.table import sentence_of
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.run_once import Report
 from volcano_py.scheduler.shadow.observed import ObservedCluster, Start

@@ -9,8 +9,8 @@ import msgspec
 from volcano_py.api.meta import ObjectMeta
 from volcano_py.api.scheduling import DEFAULT_QUEUE, PodGroup, PodGroupSpec, PodGroupStatus
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit

@@ -13,14 +13,14 @@ from volcano_py.api.meta import ObjectMeta
 from volcano_py.scheduler.explain.blocker import missing_tasks
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.demand import NONE
-from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.claims.demand import NONE
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import ATTACHABLE_PREFIX, PODS
-from volcano_py.scheduler.model.task import Task
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
 

@@ -12,11 +12,11 @@ from volcano_py.api.core import NO_RAW, Pod, ResourceList, Toleration
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.explain.selectors import taint_text, untolerated_taints
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource_names import CPU
-from volcano_py.scheduler.model.task import Task
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
 

@@ -13,8 +13,8 @@ from volcano_py.api.scheduling import Queue, QueueSpec, QueueStatus
 from volcano_py.scheduler.explain.blocker import missing_tasks
 from volcano_py.scheduler.explain.reasons import amount_text
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.simulate.unblock.suggestion import Change
 from volcano_py.simulate.unblock.trials import Edit
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from volcano_py.api.core import Node
 from volcano_py.scheduler.explain.explanation import explain
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.simulate.unblock import gangs, nodes, pods, queues
 from volcano_py.simulate.unblock.suggestion import Change, Suggestion
 from volcano_py.simulate.unblock.trials import Trials

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session, Shard
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Evict
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 

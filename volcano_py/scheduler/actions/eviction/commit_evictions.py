@@ -7,14 +7,14 @@ the end of preempt and reclaim.
 
 from __future__ import annotations
 
-from volcano_py.scheduler.actions.eviction.unit_plans import Members, without_needless
+from volcano_py.scheduler.actions.eviction.victims.unit_plans import Members, without_needless
 from volcano_py.scheduler.actions.eviction.will_start import will_start
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.task import Task
 
 
 def commit_evictions(session: Session, statement: Statement, job: SessionJob, reason: str) -> None:

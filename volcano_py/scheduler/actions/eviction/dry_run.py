@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.framework.node_rules import follows_dry_runs
+from volcano_py.scheduler.framework.jobs.victim_order import victims_queue
+from volcano_py.scheduler.framework.search.node_rules import follows_dry_runs
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.victim_order import victims_queue
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 _AFFINITY = "InterPodAffinity"
 

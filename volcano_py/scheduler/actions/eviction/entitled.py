@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from volcano_py.scheduler.actions.arrangement import Lacking, lacking
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.entitled_attempt import Attempt
 from volcano_py.scheduler.actions.eviction.gangs import wanted_by_gang
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims
-from volcano_py.scheduler.actions.task_queue import task_queue
-from volcano_py.scheduler.actions.worksheet import worksheet
+from volcano_py.scheduler.actions.placing.arrangement import Lacking, lacking
+from volcano_py.scheduler.actions.placing.task_queue import task_queue
+from volcano_py.scheduler.actions.placing.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement, Step
-from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 MOST_DOMAINS = 8
 MOST_UNITS_OF_CYCLE = 200_000

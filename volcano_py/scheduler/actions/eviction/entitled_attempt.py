@@ -9,24 +9,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.eviction.bundles import requests
-from volcano_py.scheduler.actions.eviction.cheapest_units import cheapest
 from volcano_py.scheduler.actions.eviction.commit_evictions import undo_needless
-from volcano_py.scheduler.actions.eviction.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims, PlacedTasks
-from volcano_py.scheduler.actions.eviction.short_resources import short_resources
-from volcano_py.scheduler.actions.eviction.unit_plans import Members, applied, placement, without_needless
-from volcano_py.scheduler.actions.eviction.units import Unit, above_minimum, on_nodes, units_of
+from volcano_py.scheduler.actions.eviction.victims.bundles import requests
+from volcano_py.scheduler.actions.eviction.victims.cheapest_units import cheapest
+from volcano_py.scheduler.actions.eviction.victims.free_capacity import free_capacity_for
+from volcano_py.scheduler.actions.eviction.victims.short_resources import short_resources
+from volcano_py.scheduler.actions.eviction.victims.unit_plans import Members, applied, placement, without_needless
+from volcano_py.scheduler.actions.eviction.victims.units import Unit, above_minimum, on_nodes, units_of
 from volcano_py.scheduler.actions.eviction.will_start import will_start
 from volcano_py.scheduler.framework.extension_points.queues import Loan
-from volcano_py.scheduler.framework.node_rank import by_name
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.victim_order import victims_queue
+from volcano_py.scheduler.framework.network.topology import ROOT
+from volcano_py.scheduler.framework.search.node_rank import by_name
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.framework.victim_order import victims_queue
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 Bools = NDArray[np.bool_]
 FEW_VICTIMS = 24

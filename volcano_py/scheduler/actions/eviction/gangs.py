@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from volcano_py.api import names
 from volcano_py.scheduler.actions.allocate_arguments import settings as allocate_settings
-from volcano_py.scheduler.actions.eviction.bundles import (
+from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
+from volcano_py.scheduler.actions.eviction.victims.bundles import (
     Bundle,
     bundles_of,
     completed,
@@ -25,22 +26,21 @@ from volcano_py.scheduler.actions.eviction.bundles import (
     requests,
     serves,
 )
-from volcano_py.scheduler.actions.eviction.starving import starving_by_queue
 from volcano_py.scheduler.actions.eviction.will_start import will_start
-from volcano_py.scheduler.actions.task_queue import TaskQueue
-from volcano_py.scheduler.actions.worksheet import worksheet
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue
+from volcano_py.scheduler.actions.placing.worksheet import worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.plugin import ActionArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.framework.sub_job import SubJob
-from volcano_py.scheduler.framework.topology import ROOT
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task, flag
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource
-from volcano_py.scheduler.model.task import Task, flag
 
 
 class GangEvictionArguments(ActionArguments):

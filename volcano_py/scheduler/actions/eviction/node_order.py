@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.broken_rules import isolating
-from volcano_py.scheduler.framework.class_view import total_of_node, total_of_nodes
-from volcano_py.scheduler.framework.kernels import ALL_NODES, FEW_COLUMNS
-from volcano_py.scheduler.framework.node_rank import best_columns
-from volcano_py.scheduler.framework.node_rules import Bools, Floats, Indices
+from volcano_py.scheduler.framework.kernels.choice import ALL_NODES, FEW_COLUMNS
 from volcano_py.scheduler.framework.placement import Placement
+from volcano_py.scheduler.framework.search.broken_rules import isolating
+from volcano_py.scheduler.framework.search.class_view import total_of_node, total_of_nodes
+from volcano_py.scheduler.framework.search.node_rank import best_columns
+from volcano_py.scheduler.framework.search.node_rules import Bools, Floats, Indices
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.some_nodes import SomeNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes
 
 _FIRST = 128
 """How many nodes are sorted first; in most cases one of them is used."""

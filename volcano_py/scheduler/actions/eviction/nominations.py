@@ -8,10 +8,10 @@ the whole action.
 
 from __future__ import annotations
 
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class Reservations:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.actions.eviction.future_capacity import FutureCapacity
-from volcano_py.scheduler.framework.kernels import FEW_COLUMNS
+from volcano_py.scheduler.actions.eviction.victims.future_capacity import FutureCapacity
+from volcano_py.scheduler.framework.kernels.choice import FEW_COLUMNS
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.node_table import drop_oldest
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.node_table import drop_oldest
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import PODS
-from volcano_py.scheduler.model.task import Task
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
-from volcano_py.scheduler.framework.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 
 

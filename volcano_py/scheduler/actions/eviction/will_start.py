@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 
 
 def will_start(session: Session, job: SessionJob) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from volcano_py.scheduler.cache.audit.listed import newer
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.group_names import NATIVE, native_uid
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import NATIVE, native_uid
+from volcano_py.scheduler.model.jobs.task import Task
 
 _STATUS_IS_ASSUMED = ("PodGroup", NATIVE, "Queue")
 """Kinds whose status the model counts as written before the watch returns it."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.model.jobs.pre_bind import PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.model.pre_bind import PreBind, PreBindStep
-from volcano_py.scheduler.model.task import Task
 
 
 class Binding:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 
 Allocated = Callable[[Task, int], str | None]
 """(task, node column); a returned text is an error: the placement is undone."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.framework.label_domains import domains_for, scores_of
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.search.label_domains import domains_for, scores_of
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session

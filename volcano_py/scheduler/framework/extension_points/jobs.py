@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault, Vote
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 
 Missing = Callable[[SessionJob, str], int]
 """(job, role) → number of tasks."""

@@ -2,7 +2,7 @@
 
 Each has two forms. The plain one is a function of a task and one node; with a scope narrower than `DOMAIN` it is called
 once for each class of equal pods and each node that changed, not for each pod. The array form is a `Filter` or `Score`
-(`framework.node_rules`), which evaluates all nodes at once.
+(`framework.search.node_rules`), which evaluates all nodes at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Filter, Scope, Score
-from volcano_py.scheduler.framework.node_view import NodeView
-from volcano_py.scheduler.framework.plain_rules import plain_filter, plain_score
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Filter, Scope, Score
+from volcano_py.scheduler.framework.search.node_view import NodeView
+from volcano_py.scheduler.framework.search.plain_rules import plain_filter, plain_score
+from volcano_py.scheduler.model.jobs.task import Task
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session

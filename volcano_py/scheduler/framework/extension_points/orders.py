@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, Comparable
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 
 
 class TaskRank(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.task import Task
 
 
 class Loan(NamedTuple):

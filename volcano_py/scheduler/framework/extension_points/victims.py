@@ -16,9 +16,9 @@ from volcano_py.scheduler.framework.callbacks import Fn, Tier, name_of
 from volcano_py.scheduler.framework.deviations import Deviations
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.session_jobs import SessionJobs
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.session_jobs import SessionJobs
+from volcano_py.scheduler.model.jobs.task import Task
 
 
 class Basis(Enum):

@@ -6,9 +6,9 @@ from __future__ import annotations
 from volcano_py.scheduler.explain.table import ENQUEUE_LIMIT, QUEUE_GUARANTEES, QUEUE_LIMIT
 from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree
 
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.device_amounts import DeviceAmount, DeviceAmounts, add, parse_amounts, requested
+from volcano_py.scheduler.model.claims.device_amounts import DeviceAmount, DeviceAmounts, add, parse_amounts, requested
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueTree
 
 ClaimAmounts = dict[str, DeviceAmounts]

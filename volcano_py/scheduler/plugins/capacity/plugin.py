@@ -12,14 +12,14 @@ from typing import Any
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.extension_points.queues import Loan
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.victim_order import victims_queue
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
-from volcano_py.scheduler.framework.victim_order import victims_queue
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import ZERO, Resource, intersection
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas

@@ -7,7 +7,7 @@ Such a pod has passed the capacity check of its queue. Until it is placed, no ot
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.resource import Resource
 
 Reserved = dict[str, dict[str, Resource]]

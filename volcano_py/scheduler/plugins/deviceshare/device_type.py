@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Node, Pod, ResourceList
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.model.jobs.task import Task
 
 Annotations = dict[str, str]
 

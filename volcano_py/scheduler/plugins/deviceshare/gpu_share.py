@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Container, Node, Pod
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken
 
 _MOST_CARDS = 1024

@@ -14,8 +14,8 @@ import msgspec
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Container, Node, Pod
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_config import AscendConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken, limit
 from volcano_py.scheduler.plugins.deviceshare.vgpu_annotations import Assigned, read_assigned

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Bools, Codes, Floats, Scope
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.plugins.deviceshare.device_type import Cards, DeviceType, Fit
 
 _UNKNOWN = -1

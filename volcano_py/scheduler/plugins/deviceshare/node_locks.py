@@ -14,11 +14,11 @@ import numpy as np
 
 from volcano_py.api.core import Node
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Scope
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.pre_bind import LOCK_EXPIRES
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.pre_bind import LOCK_EXPIRES
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.ledger import Ledger
 
 

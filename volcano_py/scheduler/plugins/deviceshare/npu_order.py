@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Bools, Floats, Indices, Scope
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Bools, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.ledger import Ledger
 
 _POINTS = 8.0

@@ -10,8 +10,8 @@ from msgspec import field
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.pre_bind import LockNode, PreBind, PreBindStep
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs.pre_bind import LockNode, PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare import device_config
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReports, parameters_of
 from volcano_py.scheduler.plugins.deviceshare.device_config import DeviceConfig

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Node, Pod
-from volcano_py.scheduler.framework.fit_errors import Reason
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_config import VgpuConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken
 from volcano_py.scheduler.plugins.deviceshare.mig import Geometry, Slot, choose, instance_at, read_id

@@ -15,8 +15,8 @@ import msgspec
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Node, Pod, ResourceList
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import Report, chip_numbers, numbers
 from volcano_py.scheduler.plugins.deviceshare.device_type import Annotations, Fit, Taken
 from volcano_py.scheduler.plugins.deviceshare.vnpu_templates import (

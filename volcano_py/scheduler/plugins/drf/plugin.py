@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from volcano_py.scheduler.framework.incremental_state import state_of
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.drf.fair_tree import FairTree
 
 _DELTA = 1e-6

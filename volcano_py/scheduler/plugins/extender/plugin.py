@@ -18,13 +18,13 @@ from volcano_py.api import names
 from volcano_py.api.core import Container
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, Codes, Floats, Indices, Scope
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.extender import bodies
 from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Request
 

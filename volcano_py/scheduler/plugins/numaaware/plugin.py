@@ -10,14 +10,14 @@ import numpy as np
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Pod
 from volcano_py.api.nodeinfo import Numatopology
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import DOMAIN, LOCAL, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.pod_qos import GUARANTEED, qos_of
-from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.model.task import Task
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.pod_qos import GUARANTEED, qos_of
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.plugins.numaaware.cpu_topology import Cpus, NumaNode, parse_cpus, read_numa
 from volcano_py.scheduler.plugins.numaaware.hints import NONE, Hint, choose, cpu_hints, nodes_in

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from volcano_py.scheduler.framework.incremental_state import state_of
-from volcano_py.scheduler.model import status as st
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.job import Job
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.resource import Resource, exceeded_part
 
 _NOTHING = Resource()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from volcano_py.scheduler.framework.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 

@@ -7,8 +7,8 @@ kept between sessions (`demand`).
 
 from __future__ import annotations
 
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
 from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of

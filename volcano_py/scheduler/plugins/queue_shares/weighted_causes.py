@@ -5,9 +5,9 @@ from __future__ import annotations
 from volcano_py.scheduler.explain.table import ENQUEUE_LIMIT, QUEUE_LIMIT, QUEUE_OVERUSED, QUEUE_SHARE
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import CPU
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.queue_shares.weighted import Attributes
 
 

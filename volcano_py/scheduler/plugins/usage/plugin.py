@@ -14,16 +14,16 @@ from volcano_py.api import quantity
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.arguments import get_float, get_int, not_negative
-from volcano_py.scheduler.framework.fit_errors import Code, Reason
-from volcano_py.scheduler.framework.node_rules import LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model import status as st
-from volcano_py.scheduler.model.amounts import oversubscribed
-from volcano_py.scheduler.model.pod_request import pod_limit
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.pod_request import pod_limit
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.nodes.amounts import oversubscribed
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.model.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.model.task import Task
 from volcano_py.scheduler.plugins.usage.estimates import (
     Estimate,
     ShadowLoad,

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import LOCAL
+from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import Score
-from volcano_py.scheduler.profiles.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import FIRST, PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status
 from volcano_py.scheduler.profiles.plugins.fit import ResourceWeight
-from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
-from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status
 from volcano_py.scheduler.rules.allocation import balance, balances, evennesses
 from volcano_py.scheduler.rules.arrays import Ints
 

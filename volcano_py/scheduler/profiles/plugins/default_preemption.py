@@ -10,14 +10,14 @@ import msgspec
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.extension_points import Candidate, PostFilter, PostFilterResult
-from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.messages import no_node_fits
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.plugins.whole_gangs import WholeGangs
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Candidate, PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from volcano_py.scheduler.profiles.plugins.gangs.whole_gangs import WholeGangs
 
 T = TypeVar("T")
 _Unit = tuple[PodInfo, ...]

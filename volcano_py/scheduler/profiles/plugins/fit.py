@@ -9,16 +9,16 @@ import msgspec
 
 from volcano_py.api.core import Node
 from volcano_py.api.dra import DeviceClass
-from volcano_py.scheduler.framework.node_rules import LOCAL
+from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.columns import AnyColumns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest, Kind
-from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
-from volcano_py.scheduler.profiles.node_info import NodeInfo, amounts
-from volcano_py.scheduler.profiles.pod_info import FIRST, PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Code, Status
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo, amounts
+from volcano_py.scheduler.profiles.plugin_api.pod_info import FIRST, PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status
 from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, mean, means, ratio, ratios
 from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.score_line import Point

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from volcano_py.scheduler.profiles.events import PODS, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import PreEnqueue
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import PreEnqueue
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
 
 
 class SchedulingGates(PreEnqueue):

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import names
-from volcano_py.scheduler.framework.node_rules import Codes
+from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.profiles.columns import Columns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter
-from volcano_py.scheduler.profiles.handle import Handle
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules import machine_groups as rule
 
 _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}

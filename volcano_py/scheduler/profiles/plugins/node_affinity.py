@@ -9,15 +9,15 @@ import msgspec
 from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import PreferredSchedulingTerm
 from volcano_py.api.core import Node
-from volcano_py.scheduler.framework.node_rules import STATIC
+from volcano_py.scheduler.framework.search.node_rules import STATIC
+from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter, Score
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.node_affinity import (
     matches,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from volcano_py.scheduler.framework.node_rules import STATIC
+from volcano_py.scheduler.framework.search.node_rules import STATIC
 from volcano_py.scheduler.profiles.columns import AnyColumns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules.arrays import Bools
 
 _OTHER = unresolvable("node(s) didn't match the requested node name")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from volcano_py.scheduler.framework.node_rules import LOCAL
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter, PreFilter
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, unschedulable
+from volcano_py.scheduler.framework.search.node_rules import LOCAL
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unschedulable
 from volcano_py.scheduler.rules.ports import conflict
 
 _IN_USE = unschedulable("node(s) didn't have free ports for the requested pod ports")

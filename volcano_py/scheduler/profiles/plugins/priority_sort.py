@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from volcano_py.scheduler.profiles.extension_points import QueueSort
-from volcano_py.scheduler.profiles.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.extension_points import QueueSort
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
 class PrioritySort(QueueSort):

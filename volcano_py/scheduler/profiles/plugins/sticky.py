@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from volcano_py.scheduler.framework.node_rules import Codes
+from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.profiles.columns import Columns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, OBJECTS, Action, Event, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter, Observer, PostBind, PreFilter
-from volcano_py.scheduler.profiles.handle import Handle
-from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SKIP, SUCCESS, Status, error, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, Action, Event, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Observer, PostBind, PreFilter
+from volcano_py.scheduler.profiles.plugin_api.handle import Handle
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, error, unresolvable
 from volcano_py.scheduler.rules import sticky as rule
 
 _ELSEWHERE = unresolvable(rule.ELSEWHERE)

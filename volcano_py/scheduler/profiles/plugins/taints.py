@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from volcano_py.api.core import Node
-from volcano_py.scheduler.framework.node_rules import STATIC
-from volcano_py.scheduler.model.tolerations import UNSCHEDULABLE_TAINT, tolerated
+from volcano_py.scheduler.framework.search.node_rules import STATIC
+from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tolerated
+from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
-from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.events import NODES, PODS, Action, Interest
-from volcano_py.scheduler.profiles.extension_points import Filter, Score
-from volcano_py.scheduler.profiles.node_info import NodeInfo
-from volcano_py.scheduler.profiles.normalise import columns_to_highest, to_highest
-from volcano_py.scheduler.profiles.pod_info import PodInfo
-from volcano_py.scheduler.profiles.status import SUCCESS, Status, unresolvable
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Score
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.taints import cordoned, disliked, repels
 

@@ -1,0 +1,1 @@
+"""The choice of victims: units that are evicted together, and the fewest that suffice."""

@@ -1,0 +1,1 @@
+"""How allocate places the tasks of a job: runs, arrangements and sub-jobs."""

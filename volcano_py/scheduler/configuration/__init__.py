@@ -1,0 +1,1 @@
+"""Where the scheduler's configuration comes from, and its reload."""

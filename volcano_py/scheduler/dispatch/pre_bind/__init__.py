@@ -1,0 +1,1 @@
+"""Writes that precede a bind: claims, locks and annotations of nodes."""

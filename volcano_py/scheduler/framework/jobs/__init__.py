@@ -1,0 +1,1 @@
+"""The jobs of a session: their tasks, sub-jobs, states and order."""

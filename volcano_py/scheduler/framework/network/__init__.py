@@ -1,0 +1,1 @@
+"""The HyperNodes of a session."""

@@ -1,0 +1,1 @@
+"""Volumes and devices: what pods claim, and what is left."""

@@ -1,0 +1,1 @@
+"""Jobs and their tasks, PodGroups of Volcano and Kubernetes, and classes of equal pods."""

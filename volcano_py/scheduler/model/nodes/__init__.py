@@ -1,0 +1,1 @@
+"""Nodes in columns: what they have, what pods use, and how they are grouped."""

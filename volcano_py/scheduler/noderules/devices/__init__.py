@@ -1,0 +1,1 @@
+"""Devices of ResourceClaims: which nodes can allocate them."""

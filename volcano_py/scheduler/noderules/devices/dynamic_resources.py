@@ -1,0 +1,196 @@
+"""Dynamic resource allocation: rejects nodes whose devices cannot serve a pod's ResourceClaims. kube-scheduler:
+DynamicResources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from volcano_py.api import dra
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
+from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodClaim
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.noderules.devices.claim_book import EVERYWHERE, ClaimBook
+from volcano_py.scheduler.noderules.devices.device_choice import Decision
+from volcano_py.scheduler.noderules.normalise import default_normalise
+
+MAX_ALTERNATIVES = 8
+"""Subrequests of one request."""
+
+
+def book_of(session: Session) -> ClaimBook:
+    """The ClaimBook of the session."""
+    return session.shared(ClaimBook, lambda: ClaimBook(session))
+
+
+class DynamicResources:
+    """The results for a class of pods are kept, and computed again for the nodes whose devices were allocated or
+    released."""
+
+    name = "DynamicResources"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[int, tuple[Codes, int]] = {}
+        # With the claims of victims counted as free, an eviction can help.
+        code = Code.UNSCHEDULABLE if session.deviations.pipelined_claims else Code.UNRESOLVABLE
+        self.reasons = [
+            Reason("cannot allocate all claims", code),
+            Reason("resourceclaim not available on the node", Code.UNRESOLVABLE),
+            Reason("a selector of a claim or of its device class fails", Code.ERROR),
+            Reason("running Score plugins failed", Code.ERROR),
+        ]
+
+    def applies(self, task: Task) -> bool:
+        return task.claims.devices is not None
+
+    def filter(self, task: Task) -> Codes:
+        demand = task.claims.devices
+        assert demand is not None
+        book = book_of(self._session)
+        codes, position = self._known.get(task.spec_class.id, (None, 0))
+        changed = set(book.log[position:])
+        if codes is None or EVERYWHERE in changed:
+            codes = np.zeros(len(self._session.table), dtype=np.int8)
+            changed = set(range(len(codes)))
+        for node in changed:
+            found = book.decide(demand, node)
+            codes[node] = 0 if isinstance(found, Decision) else found
+        self._known[task.spec_class.id] = (codes, len(book.log))
+        if not self._session.deviations.scored_claims and self._cannot_be_scored(demand):
+            return self._only_one(task, codes)
+        return codes
+
+    def _cannot_be_scored(self, demand: ClaimDemand) -> bool:
+        """Whether a pod has allocated and new claims: Volcano's score of DynamicResources fails for such a pod."""
+        book = book_of(self._session)
+        return len({book.allocation(claim) is None for claim in demand.claims}) > 1
+
+    def _only_one(self, task: Task, codes: Codes) -> Codes:
+        """Without scores, no node can be chosen among several."""
+        view = self._session.placement.view(task)
+        ok = view.ok & (codes == 0)
+        group = ok & view.idle if (ok & view.idle).any() else ok & view.future
+        if group.sum() < 2:
+            return codes
+        rejected = codes.copy()
+        rejected[group & (codes == 0)] = 4
+        return rejected
+
+
+class DynamicResourcesScore:
+    """Prefers nodes on which earlier alternatives of `firstAvailable` are available."""
+
+    name = "DynamicResourcesScore"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+    batch = True
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def applies(self, task: Task) -> bool:
+        return task.claims.devices is not None and has_alternatives(task.claims.devices)
+
+    def constant(self, task: Task) -> float | None:
+        return None
+
+    def score(self, task: Task, candidates: Indices) -> Floats:
+        demand = task.claims.devices
+        assert demand is not None
+        book = book_of(self._session)
+        raw = np.array([rank_of(book.decide(demand, int(node))) for node in candidates], dtype=np.float64)
+        return default_normalise(raw, reverse=False)
+
+
+def has_alternatives(demand: ClaimDemand) -> bool:
+    """Whether a claim has alternatives for a request (`firstAvailable`)."""
+    return any(
+        request.first_available
+        for claim in demand.claims
+        if claim.claim is not None
+        for request in claim.claim.spec.devices.requests or ()
+    )
+
+
+def rank_of(decision: object) -> int:
+    """Eight for a first alternative, one less for each later one."""
+    total = 0
+    if isinstance(decision, Decision):
+        for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
+            assert claim.claim is not None
+            used = {c.request for c in chosen}
+            for request in claim.claim.spec.devices.requests or ():
+                for i, sub in enumerate(request.first_available or ()):
+                    if f"{request.name}/{sub.name}" in used:
+                        total += MAX_ALTERNATIVES - i
+    return total
+
+
+def claim_problem(session: Session, task: Task) -> str | None:
+    """Why all nodes reject a pod with claims."""
+    demand = task.claims.devices
+    assert demand is not None
+    book = book_of(session)
+    if not can_select() and book.selects(demand):
+        return NO_CEL
+    if not demand.problem and not session.deviations.shared_claims:
+        for claim in demand.claims:
+            if claim.key in book.pending:
+                return f"resource claim {claim.key} is in the process of being allocated"
+    return demand.problem or None
+
+
+def follow_claims(session: Session) -> None:
+    """Allocate and release the claims of the tasks that the session places and evicts."""
+    book = book_of(session)
+    session.add_event_handler(
+        lambda task, node: book.place(task, node) if task.claims.devices is not None else None,
+        lambda task, node: book.displace(task, node) if task.claims.devices is not None else None,
+        concerns=lambda task: task.claims.devices is not None,
+    )
+
+
+def claim_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
+    """The writes that must succeed before a task with claims is bound. `timeout`: see `device_steps`."""
+    demand = task.claims.devices
+    if demand is None:
+        return None
+    allocations = book_of(session).decisions.get(task.slot, {})
+    return PreBind(device_steps(session.cluster, task, demand, allocations, timeout), {})
+
+
+def device_steps(
+    cluster: Cluster, task: Task, demand: ClaimDemand, decided: Mapping[str, dra.JsonMap], timeout: float
+) -> list[PreBindStep]:
+    """The writes to the claims of a pod before it is bound. `decided`: allocations by claim; `timeout`: the seconds for
+    which the bind waits for binding conditions of devices."""
+    written = {claim.key: cluster.claims.resource_claims.allocation(claim.key) for claim in demand.claims}
+    found: list[PreBindStep] = []
+    for claim in demand.claims:
+        if claim.extended is None or written[claim.key] is not None or claim.key in decided:
+            allocation = decided.get(claim.key)
+            found.append(allocation_step(task, claim, allocation if written[claim.key] is None else None))
+    for claim in demand.claims:
+        if dra.has_binding_conditions(written[claim.key] or decided.get(claim.key)):
+            step = allocation_step(task, claim, None)
+            found.append(AwaitDevices(step.namespace, step.claim, step.uid, timeout))
+    return found
+
+
+def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:
+    """The write to a claim before its pod is bound. `allocation`: None if the claim is allocated already."""
+    name, uid = claim.key.partition("/")[2], claim.claim.metadata.uid if claim.claim is not None else ""
+    extended: dra.JsonMap | None = None
+    if claim.extended is not None and claim.claim is not None:
+        stored = {r.name for r in claim.claim.spec.devices.requests or ()}
+        extended = claim.extended.part({r["request"] for r in dra.results(allocation)} or stored)
+    return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation, extended=extended)

@@ -1,0 +1,1 @@
+"""Volumes: which nodes can attach and bind them."""

@@ -1,0 +1,1 @@
+"""What plugins of profiles see and call: extension points, handle, events and infos."""

@@ -1,0 +1,1 @@
+"""Plugins that ask other processes: extender webhooks and remote plugins."""

@@ -1,0 +1,1 @@
+"""Plugins that compare a pod with other pods."""

@@ -1,0 +1,1 @@
+"""The rules of profiles for gangs, which sessions place."""

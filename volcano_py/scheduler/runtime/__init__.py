@@ -1,0 +1,1 @@
+"""The scheduler as a process: loop, server, metrics, health and reports."""

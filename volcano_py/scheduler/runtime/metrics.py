@@ -1,0 +1,281 @@
+"""The scheduler's metrics, under Volcano's names (prefix `volcano_`), and additions (`volcano_py_`).
+
+Times are milliseconds, as in Volcano; negative ones count as 0. Filters and scores are evaluated together, in one pass
+over all nodes for a class of pods: the stages Predicate and Scoring do not exist, their time is part of the action.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from volcano_py.api.core import Pod
+from volcano_py.api.meta import parse_time
+from volcano_py.kube.request_counts import RequestCounts
+from volcano_py.kube.request_metrics import RequestMetrics
+from volcano_py.scheduler.dispatch.messages import Result
+from volcano_py.scheduler.model.plan import Bind, Evict, Operation
+from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
+from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.runtime.device_metrics import DeviceMetrics
+
+# Go's client has no series of creation times, and no dashboard expects them.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def exponential(first: float, last: float, count: int) -> list[float]:
+    """`count` bucket bounds from `first` to `last`, in geometric progression."""
+    factor = (last / first) ** (1 / (count - 1))
+    return [first * factor**i for i in range(count - 1)] + [last]
+
+
+class Metrics:
+    """One set of metrics in its own registry. `books`: the current books of devices. `requests`: those of the scheduler
+    and its dispatcher."""
+
+    def __init__(self, books: Callable[[], DeviceBooks] = DeviceBooks, requests: RequestCounts | None = None) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(RequestMetrics(RequestCounts() if requests is None else requests))
+        self.registry.register(DeviceMetrics(books))
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.e2e = self._histogram("e2e_scheduling_latency_milliseconds", "Whole cycle", (1, 5000, 20))
+        self.open = self._histogram("open_session_duration_milliseconds", "Opening a session", (1, 5000, 20))
+        self.job_latency = self._histogram(
+            "e2e_job_scheduling_latency_milliseconds", "Job creation to a placement", (100, 120_000, 30)
+        )
+        self.plugin = self._histogram(
+            "plugin_scheduling_latency_milliseconds", "Plugin hooks", (0.1, 100, 15), "plugin", "OnSession"
+        )
+        self.action = self._histogram("action_scheduling_latency_milliseconds", "Actions", (1, 2000, 20), "action")
+        self.task = self._histogram(
+            "task_scheduling_latency_milliseconds", "Pod creation to a stage", (50, 60_000, 30), "stage"
+        )
+        self.stage = self._histogram(
+            "scheduling_stage_duration_milliseconds", "One task in one stage", (0.1, 500, 20), "stage"
+        )
+        labels = ("job_name", "queue", "job_namespace")
+        self.job_duration = self._gauge(
+            "e2e_job_scheduling_duration", "Job creation to its last placement, ms", *labels
+        )
+        self.job_start = self._gauge("e2e_job_scheduling_start_time", "Job creation, unix seconds", *labels)
+        self.job_last = self._gauge("e2e_job_scheduling_last_time", "Last placement, unix seconds", *labels)
+        # Volcano counts this one without the suffix that the client library would add to a Counter.
+        self.job_retries = self._gauge("job_retry_counts", "Cycles in which a job was not ready", "job_id")
+        self.preemptions = self._gauge("total_preemption_attempts", "Nodes on which preempt tried to free capacity")
+        self.victims = self._gauge("pod_preemption_victims", "Victims that the plugins permitted the last time")
+        self.unready_jobs = self._gauge("unschedule_job_count", "Jobs whose gang is not ready")
+        for name in ("namespace_share", "namespace_weight", "namespace_weighted_share"):
+            self._gauge(name, "Without series, as in Volcano: no plugin sets it", "namespace_name")
+        self.attempts = self._counter("schedule_attempts_total", "Binds by result", "result")
+        self.evictions = self._counter("eviction_transactions_total", "Committed statements with an eviction", "action")
+        own: dict[str, Any] = {"namespace": "volcano_py", "registry": self.registry}
+        self.cycles = Counter("cycles_total", "Sessions opened", **own)
+        self.failed_cycles = Gauge("failed_cycles", "Cycles that failed in succession until now", **own)
+        self.faults = Counter("plugin_faults_total", "Plugins that raised", ("plugin", "point"), **own)
+        self.quarantined = Gauge("quarantined_objects", "Objects that cannot be used", ("kind",), **own)
+        self.jobs_without_queue = Gauge("jobs_without_queue", "Jobs that wait for a queue that does not exist", **own)
+        self.unanswered = Gauge("unanswered_operations", "Operations at the dispatcher", **own)
+        self.unknown = Gauge("unknown_operations", "Pods being read because a result is missing", **own)
+        self.leading = Gauge("leading", "1 while plans may be written", **own)
+        self.stuck = Counter("stuck_cycles_total", "Cycles that the watchdog ended, by plugin", ("plugin",), **own)
+        self.plugins = Gauge(
+            "plugin_condition", "1 for a plugin that is off, closed or failing", ("plugin", "state"), **own
+        )
+        self.drift = Counter("cache_drift_total", "Differences from the API server, corrected", ("kind", "form"), **own)
+        self.held_nodes = Gauge("held_nodes", "Nodes that take no new pods while their objects are verified", **own)
+        self.audit_rounds = Gauge("cache_audit_rounds", "Complete comparisons with the API server", **own)
+        self.audit_seconds = Gauge("cache_audit_round_seconds", "Duration of the last one", **own)
+        self.audit_requests = Gauge("cache_audit_requests", "Requests of the cache audit so far", **own)
+        self.audit_bytes = Gauge("cache_audit_bytes", "Size of their responses so far", **own)
+        self.audit_unread = Gauge("cache_audit_unread_kinds", "Kinds that the last comparison could not list", **own)
+        self.takeover_lists = Gauge("takeover_lists_missing", "Kinds that a new leader waits for, to decide", **own)
+        self.configuration_invalid = Gauge(
+            "configuration_invalid", "1 while the document is invalid and another configuration, or none, is in force",
+            **own,
+        )  # fmt: skip
+        self.restarts = Gauge("dispatcher_restarts", "Dispatchers that had to be replaced", **own)
+        self.connected = Gauge("watches_connected", "1 while the main kinds are being watched", **own)
+        self.results = Counter("operation_results_total", "Operations by kind and outcome", ("op", "outcome"), **own)
+        self.wait = Histogram(
+            "operation_wait_milliseconds", "Time in the dispatcher's queue", ("op",),
+            buckets=exponential(0.1, 60_000, 25), **own,
+        )  # fmt: skip
+        self._families: dict[str, Gauge] = {
+            "unschedule_task_count": self._gauge("unschedule_task_count", "Pods that a gang lacks", "job_id")
+        }
+        self._job_families: dict[tuple[str, str], set[str]] = {}
+        """By namespace and name of a job: the families of its series that plugins report."""
+        self._reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
+        self._jobs: dict[tuple[str, str], tuple[str, str, str]] = {}
+        self._labels_of: dict[str, tuple[str, ...]] = {}
+
+    def expose(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    # ---- the cycle --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def timer(self, kind: str, name: str) -> Iterator[None]:
+        """Times a part of the cycle, for `run_once`."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - begun) * 1000
+            if kind == "action":
+                self.action.labels(name).observe(spent)
+            elif kind == "plugin-open":
+                self.plugin.labels(name, "OnSessionOpen").observe(spent)
+            elif kind == "plugin-close":
+                self.plugin.labels(name, "OnSessionClose").observe(spent)
+            elif (kind, name) == ("session", "open"):
+                self.open.observe(spent)
+
+    def watched(self, pod: Pod, now: float) -> None:
+        """A pod without a node was added."""
+        self._since(pod.metadata.creation_timestamp, "Watched", now)
+
+    def emitted(self, operations: Sequence[Operation], model: Any, now: float) -> None:
+        """A statement was committed."""
+        evicting = next((op.reason for op in operations if isinstance(op, Evict)), None)
+        if evicting is not None:
+            self.evictions.labels(evicting).inc()
+        for op in operations:
+            if not isinstance(op, Bind):
+                continue
+            self._since_creation(op, model, "Assumed", now)
+            job = model.jobs.get(op.group)
+            if job is not None and job.created:
+                spent = max(0.0, (now - job.created) * 1000)
+                labels = self._jobs[job.namespace, job.name] = (job.name, job.queue, job.namespace)
+                self.job_latency.observe(spent)
+                self.job_duration.labels(*labels).set(spent)
+                self.job_start.labels(*labels).set(job.created)
+                self.job_last.labels(*labels).set(now)
+
+    def cycle(self, report: Report, seconds: float) -> None:
+        """A cycle has ended."""
+        self.cycles.inc()
+        self.e2e.observe(max(0.0, seconds * 1000))
+        for fault in report.faults:
+            self.faults.labels(fault.plugin, fault.point).inc()
+        self.jobs_without_queue.set(len(report.session.jobs_without_queue))
+        work, unready = report.session.work, report.session.unready_jobs
+        self.preemptions.inc(work.preemption_attempts)
+        if work.last_victims is not None:
+            self.victims.set(work.last_victims)
+        if unready is not None:
+            self.unready_jobs.set(len(unready))
+            for name in unready:
+                self.job_retries.labels(name).inc()
+        self._take_gauges(report.session.gauges)
+        self._take_job_gauges(report.session.job_gauges)
+
+    def forget_job(self, namespace: str, name: str) -> None:
+        """A job is gone: so are its series."""
+        labels = self._jobs.pop((namespace, name), None)
+        if labels is not None:
+            for family in (self.job_duration, self.job_start, self.job_last):
+                _forget(family, *labels)
+        _forget(self.job_retries, name)
+        for of_plugin in self._job_families.pop((namespace, name), ()):
+            _forget(self._families[of_plugin], *_labels_of_job(of_plugin, namespace, name))
+
+    # ---- the dispatcher ---------------------------------------------------------------------------------
+
+    def result(self, op: Operation, result: Result, model: Any, now: float) -> None:
+        """An operation has ended."""
+        kind = type(op).__name__
+        self.results.labels(kind, result.outcome).inc()
+        if result.took:
+            self.wait.labels(kind).observe(result.waited * 1000)
+        if isinstance(op, Bind):
+            if result.outcome == "done":
+                self.attempts.labels("scheduled").inc()
+                self.stage.labels("Bind").observe(result.took * 1000)
+                if op.steps:
+                    self.stage.labels("PreBind").observe(result.waited * 1000)
+                self._since_creation(op, model, "PreBound", now - result.took)
+                self._since_creation(op, model, "Bound", now)
+            elif result.outcome == "failed":
+                self.attempts.labels("error").inc()
+
+    # ---- inside -----------------------------------------------------------------------------------------
+
+    def _since_creation(self, op: Bind, model: Any, stage: str, now: float) -> None:
+        task = model.tasks.get(f"{op.namespace}/{op.name}")
+        if task is not None:
+            self._since(task.pod.metadata.creation_timestamp, stage, now)
+
+    def _since(self, created: str | None, stage: str, now: float) -> None:
+        if created:
+            self.task.labels(stage).observe(max(0.0, (now - parse_time(created)) * 1000))
+
+    def _take_gauges(self, gauges: Sequence[tuple[str, dict[str, str], float]]) -> None:
+        reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
+        queues = set()
+        for name, labels, value in gauges:
+            names = tuple(labels)
+            family = self._families.get(name)
+            if family is None:
+                family = self._families[name] = self._gauge(name, f"Volcano's {name}", *names)
+                self._labels_of[name] = names
+            values = tuple(labels[label] for label in self._labels_of[name])
+            (family.labels(*values) if values else family).set(value)
+            reported.setdefault(name, {})[values] = values
+            queues.add(labels.get("queue_name"))
+        for name, before in self._reported.items():
+            now = reported.setdefault(name, {})
+            for values in before.keys() - now.keys():
+                if name.endswith("_scalar_resources") and values and values[0] in queues:
+                    # A resource that a queue has had stays, at 0.
+                    self._families[name].labels(*values).set(0)
+                    now[values] = values
+                elif values:
+                    _forget(self._families[name], *values)
+        self._reported = reported
+
+    def _take_job_gauges(self, gauges: Sequence[tuple[str, str, str, float]]) -> None:
+        for name, namespace, job_name, value in gauges:
+            family = self._families.get(name)
+            if family is None:
+                family = self._families[name] = self._gauge(name, f"Volcano's {name}", "job_ns", "job_id")
+            job = namespace, job_name
+            family.labels(*_labels_of_job(name, *job)).set(value)
+            self._job_families.setdefault(job, set()).add(name)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, float, int], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, namespace="volcano", registry=self.registry, buckets=exponential(*buckets))
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, namespace="volcano", registry=self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, namespace="volcano", registry=self.registry)
+
+
+def _labels_of_job(family: str, namespace: str, name: str) -> tuple[str, ...]:
+    """The labels of a job's series. Volcano's count of unready pods has only the job's name."""
+    return (name,) if family == "unschedule_task_count" else (namespace, name)
+
+
+def _forget(family: Gauge, *labels: str) -> None:
+    with suppress(KeyError):
+        family.remove(*labels)
