@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from volcano_py.api.core import ConfigMap
 from volcano_py.kube import Client, definitions, pprof
@@ -44,9 +45,6 @@ from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.plugins.extender.mailbox import Mailbox
-from volcano_py.scheduler.pods.document import ProfilesFile, with_file
-from volcano_py.scheduler.pods.live import LiveProfiles
-from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 from volcano_py.scheduler.protection.containment import Containment
 from volcano_py.scheduler.protection.rebuild import Rebuild
 from volcano_py.scheduler.protection.watchdog import CycleStuck
@@ -54,7 +52,6 @@ from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
 from volcano_py.scheduler.remote.chip_report_maps import ChipReportMaps
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
-from volcano_py.scheduler.remote.plugin_requests import PluginRequests
 from volcano_py.scheduler.remote.usage_source import UsageSource
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.scheduler.runtime import auditing
@@ -70,6 +67,11 @@ from volcano_py.scheduler.shadow.handle import SilentHandle
 from volcano_py.scheduler.shadow.observed import ObservedCluster
 from volcano_py.scheduler.shadow.shadow import Shadow
 
+if TYPE_CHECKING:
+    from volcano_py.scheduler.pods.document import ProfilesFile
+    from volcano_py.scheduler.pods.live import LiveProfiles
+    from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
+
 log = logging.getLogger(__name__)
 
 
@@ -78,7 +80,14 @@ class Scheduler:
 
     def __init__(self, options: Options, *, registry: Registry = REGISTRY, seed: int | None = None) -> None:
         """Raises ConfigurationError and ExtensionError for mistakes that are found before the process connects."""
-        self.options = options = with_file(options)
+        profiles: ProfilesFile | None = None
+        if options.config:
+            # Some 60 modules, a quarter of the time of a start, which only profiles need.
+            from volcano_py.scheduler.pods.document import ProfilesFile, with_file
+
+            options = with_file(options)
+            profiles = ProfilesFile(options, profile_plugins(options.plugins_dir))
+        self.options = options
         self.registry = extended(registry, options.plugins_dir)
         self.source = source_of(options, self.registry)
         self.cycles = 0
@@ -89,7 +98,6 @@ class Scheduler:
         self.stopping = False
         self.shards: Shards | None = None
         self._seed = options.seed if seed is None else seed
-        profiles = ProfilesFile(options, profile_plugins(options.plugins_dir)) if options.config else None
         names = (*options.scheduler_names, *(profiles.names if profiles is not None else ()))
         if options.shadow:
             self.handle: DispatcherHandle = SilentHandle(settings_of(options))
@@ -138,15 +146,7 @@ class Scheduler:
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
         self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles)
         self.containment = Containment(options, self.registry, self.source, metrics)
-        self.profiles: LiveProfiles | None = None
-        if profiles is not None:
-            self.profiles = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
-            self.cache.follower = self.profiles
-            live = self.profiles
-            self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
-            self.containment.profile_modules = lambda: live.plugin_modules
-            live.watching, live.on_stuck = self.containment.attempts.watching, self._stuck
-            live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
+        self.profiles = self._live(profiles, metrics) if profiles is not None else None
         self.audit: Audit | None = None
         if options.cache_audit_period > 0:
             reports = Auditing(self.handle, metrics, self._write_event)
@@ -155,6 +155,18 @@ class Scheduler:
         self.health = checks(progress, self.handle, self.failed_cycles)
 
     # ---- the parts ---------------------------------------------------------------------------------------
+
+    def _live(self, profiles: ProfilesFile, metrics: Metrics) -> LiveProfiles:
+        from volcano_py.scheduler.pods.live import LiveProfiles
+        from volcano_py.scheduler.remote.plugin_requests import PluginRequests
+
+        live = LiveProfiles(profiles, self.cache, self.handle, self._send, metrics.registry)
+        self.cache.follower = live
+        self.plugin_requests = PluginRequests(lambda: live.scheduler.reads, live.object_changed, live.answered)
+        self.containment.profile_modules = lambda: live.plugin_modules
+        live.watching, live.on_stuck = self.containment.attempts.watching, self._stuck
+        live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
+        return live
 
     async def run(self) -> None:
         """Schedule until cancelled; then finish writes in flight, and release the Lease.
