@@ -31,7 +31,7 @@ from volcano_py.scheduler.plugins.extender import Extender
 from volcano_py.scheduler.plugins.rescheduling import LastRun
 from volcano_py.scheduler.pods.metrics import PodMetrics
 from volcano_py.scheduler.profiles.registry import REGISTRY as PROFILE_PLUGINS
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins
 from volcano_py.scheduler.runtime.metrics import Metrics
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 
@@ -148,7 +148,7 @@ def _points_of(plugin: str) -> list[str]:
     cluster = Cluster()
     cluster.keep(LastRun).time = -1e9
     session = Session(cluster, conf, 0.0, 0, lambda _: None)
-    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    open_plugins(session, REGISTRY, CycleReport(session), lambda *_: nullcontext())
     found = [name for name in POINTS if any(c.plugin == plugin for c in session.callbacks.enabled(name))]
     return found + (["event_handler"] if any(h.plugin == plugin for h in session.events.handlers) else [])
 

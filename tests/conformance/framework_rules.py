@@ -35,7 +35,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Pl
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status
-from volcano_py.scheduler.rules.score_line import Point, on_line
+from volcano_py.scheduler.rules.score_line import LinePoint, on_line
 
 AREA = "framework rules"
 
@@ -202,7 +202,7 @@ def score_fit(kind: str, given: Data) -> Data:
 
 
 def score_line(given: Data) -> Data:
-    points = msgspec.convert(given["points"], list[Point])
+    points = msgspec.convert(given["points"], list[LinePoint])
     found = [{"p": p, "expected": on_line(points, p) // 10} for p in range(-10, 111)]
     wanted = {a["p"]: a for a in found}
     return {"assertions": _Containing(wanted)}

@@ -35,7 +35,7 @@ from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.scheduler.model.nodes.node_usage import PERIOD, NodeUsage
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins
 from volcano_py.scheduler.session_close.pod_groups import close_jobs
 from volcano_py.simulate.manifests import as_struct
 
@@ -104,7 +104,7 @@ def _run(case: dict[str, Any], padding: int, deviations: Any) -> list[str]:
     now = parse_time(case["now"]) if case.get("now") else 0.0
     begin_cycle(cluster, conf, now)
     session = Session(cluster, conf, now, 0, emit, shard=_shard(case))
-    report = Report(session)
+    report = CycleReport(session)
     _custom_plugins(case, session)
     open_plugins(session, REGISTRY, report, lambda *_: _Nothing())
     wrong = [f"{f.plugin}.{f.point} raised {f.error}" for f in session.callbacks.faults]
@@ -417,7 +417,7 @@ def _waits(bind: plan.Bind) -> bool:
     return any(isinstance(step, AwaitVolume) for step in bind.steps)
 
 
-def _check_all(case: dict[str, Any], session: Session, emitted: list[plan.Operation], report: Report) -> list[str]:
+def _check_all(case: dict[str, Any], session: Session, emitted: list[plan.Operation], report: CycleReport) -> list[str]:
     expect = case.get("expect") or {}
     observed = case.get("observed") or {}
     varied = {field for variant in case.get("observed_variants") or () for field in variant}

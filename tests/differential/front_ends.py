@@ -18,7 +18,7 @@ from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins
 from volcano_py.simulate.cycles import Simulation
 
 
@@ -68,7 +68,7 @@ def of_session(objects: Sequence[Manifest], rule: Rule) -> dict[str, float]:
     conf = configured([["gang", "predicates", {"nodeorder": weights}]])
     begin_cycle(simulation.cluster, conf, simulation.now)
     session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
-    open_plugins(session, REGISTRY, Report(session), _untimed)
+    open_plugins(session, REGISTRY, CycleReport(session), _untimed)
     assert not session.callbacks.faults, session.callbacks.faults
     task = session.cluster.tasks["default/p"]
     if session.rules.pre_predicate(task) is not None:

@@ -22,7 +22,7 @@ from volcano_py.kube.credentials import Credentials
 from volcano_py.scheduler.cache.audit.audit import Audit
 from volcano_py.scheduler.cache.audit.drift import Drift
 from volcano_py.scheduler.cache.cache import Cache
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.configuration.options import PERIOD
 from volcano_py.scheduler.model import verification
 from volcano_py.scheduler.model.cluster import Cluster
@@ -88,7 +88,7 @@ class Watched:
         self.model = Cluster(shadow_schedulers=frozenset({"volcano"}))
         self.cache = Cache(
             self.model,
-            Filters(["volcano"]),
+            ObjectFilters(["volcano"]),
             lambda event: True,
             lambda: None,
             lambda *deleted: None,

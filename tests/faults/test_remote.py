@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.waiting import budget, limit, within
-from volcano_py.scheduler.plugins.extender.mailbox import MOST_NOTICES, Mailbox, Request
+from volcano_py.scheduler.plugins.extender.mailbox import MOST_NOTICES, ExtenderRequest, Mailbox
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.http import CallError, call
 from volcano_py.scheduler.remote.usage_source import measure
@@ -116,7 +116,7 @@ async def test_notices_to_a_program_that_hangs_do_not_delay_questions(server: st
     cluster = two_nodes()
     schedule(cluster, f"{server}/hang", **{"extender.allocateFuncVerb": "allocated"})
     mail = cluster._simulation.cluster.keep(Mailbox)
-    notice = Request(f"{server}/hang/allocated", dict, 0.3)
+    notice = ExtenderRequest(f"{server}/hang/allocated", dict, 0.3)
     mail.notices.extend([notice] * 2 * MOST_NOTICES)
     assert len(mail.notices) == MOST_NOTICES
     calls: list[float] = []

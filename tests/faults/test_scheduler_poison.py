@@ -20,7 +20,7 @@ from volcano_py.api import kinds
 from volcano_py.api.kinds import NODE, POD, PODGROUP, ResourceType
 from volcano_py.kube import Client
 from volcano_py.scheduler.cache.cache import Cache
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
@@ -79,7 +79,7 @@ async def cache_of(c: Cluster, reported: Counter[Key]) -> AsyncIterator[Cache]:
     options = c.options()
     async with Client.from_kubeconfig(options.kubeconfig) as client:
         model = Model(shadow_schedulers=frozenset({"volcano"}))
-        cache = Cache(model, Filters(["volcano"]), report, lambda: None, lambda *deleted: None)
+        cache = Cache(model, ObjectFilters(["volcano"]), report, lambda: None, lambda *deleted: None)
         cache.start(client)
         task = asyncio.create_task(cache.run())
         try:

@@ -29,7 +29,7 @@ from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.resource import Resource as Amounts
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation
 
 _FOR_SOMEBODY = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
@@ -38,7 +38,7 @@ _FOR_SOMEBODY = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 class Cycle:
     """One cycle: the snapshot before it, and the decisions."""
 
-    def __init__(self, case: Case, before: Cluster, report: Report, plan: list[Operation]) -> None:
+    def __init__(self, case: Case, before: Cluster, report: CycleReport, plan: list[Operation]) -> None:
         self.conf = reference_conf.load(case["conf"])
         self.before = before
         self.session = report.session
@@ -296,7 +296,7 @@ def opened(simulation: Simulation, conf: Configuration) -> tuple[Session, list[o
 
     begin_cycle(simulation.cluster, conf, simulation.now)
     session = Session(simulation.cluster, conf, simulation.now, simulation.seed, nothing)
-    plugins = open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
+    plugins = open_plugins(session, REGISTRY, CycleReport(session), lambda *_: _Untimed())
     return session, plugins
 
 

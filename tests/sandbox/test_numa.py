@@ -21,7 +21,7 @@ from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.controllers.resource.numa_exporter import topology
 from volcano_py.sandbox.shapes import manifest, parse
 from volcano_py.scheduler.plugins.numaaware.cpu_topology import read_numa
-from volcano_py.scheduler.plugins.numaaware.plugin import Demand, _assign
+from volcano_py.scheduler.plugins.numaaware.plugin import NumaDemand, _assign
 
 
 def guaranteed(name: str, *cpus: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_the_scheduler_chooses_the_same_cpus(policy: str, nodes: int, cpus: int,
             continue
         spec = topology(layout, numa.assigned(node), alive)
         published = read_numa(from_manifest(Numatopology, {"metadata": {"name": "n"}, "spec": spec}), True)
-        code, chosen = _assign(Demand(policy, (number,)), published, published.available or frozenset())
+        code, chosen = _assign(NumaDemand(policy, (number,)), published, published.available or frozenset())
         pod = guaranteed(name, str(number))
         problem = numa.assign(pod, node, alive.values())
         assert bool(problem) is bool(code or len(chosen) < number), (code, chosen, problem)

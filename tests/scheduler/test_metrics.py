@@ -11,7 +11,7 @@ from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.pre_bind import SelectNode
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.metrics import Metrics
 
 PLUGINS = [["priority", "conformance"], ["gang", "predicates", "nodeorder"]]
@@ -69,7 +69,7 @@ def test_preempt_counts_nodes_and_victims() -> None:
         assert {name: values(metrics)[name] for name in kept} == {name: found[name] for name in kept}
 
 
-def cycled(trial: Trial) -> Report:
+def cycled(trial: Trial) -> CycleReport:
     trial.cycle()
     return trial.report
 

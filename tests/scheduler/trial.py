@@ -11,7 +11,7 @@ from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
@@ -27,7 +27,7 @@ class Trial:
     ) -> None:
         self.simulation = Simulation(manifests(scenario))
         self.conf = configured(plugins, actions, **settings)
-        self.report: Report
+        self.report: CycleReport
         self.emitted: list[plan.Operation] = []
 
     def cycle(self, jump: float = 0.0) -> None:
@@ -67,7 +67,7 @@ def opened(scenario: Manifest, plugins: Plugins, **settings: Any) -> Session:
     conf = configured(plugins, **settings)
     begin_cycle(simulation.cluster, conf, simulation.now)
     session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
-    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    open_plugins(session, REGISTRY, CycleReport(session), lambda *_: nullcontext())
     assert not session.callbacks.faults, session.callbacks.faults
     return session
 

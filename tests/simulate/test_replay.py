@@ -32,7 +32,7 @@ from volcano_py.scheduler.recording import file as recording_file
 from volcano_py.scheduler.recording import recorder as recording
 from volcano_py.scheduler.recording.archive import ArchiveError
 from volcano_py.scheduler.recording.recorder import RecordedCluster, Recorder
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.replay import replay
 
 
@@ -41,7 +41,7 @@ def recorded(folder: Path, cycles: int, first: int = 0, each: int = 60, limit: i
     recorder: Recorder | None = None
     count = 0
 
-    def run(model: Any, configuration: Any, now: float, seed: int, *, emit: Callable[..., None]) -> Report:
+    def run(model: Any, configuration: Any, now: float, seed: int, *, emit: Callable[..., None]) -> CycleReport:
         nonlocal recorder, count
         assert isinstance(model, RecordedCluster)
         if recorder is None and count >= first:

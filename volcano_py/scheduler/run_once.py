@@ -37,7 +37,7 @@ REGISTRY = Registry(PLUGINS.load(), ACTIONS.load())
 """The built-in plugins and actions, with all modules imported: no cycle waits for an import."""
 
 
-class Report(Struct):
+class CycleReport(Struct):
     """The outcome of a cycle."""
 
     session: Session
@@ -88,7 +88,7 @@ def run_once(
     assume: bool = True,
     report_jobs: bool = True,
     profiles: SessionRules | None = None,
-) -> Report:
+) -> CycleReport:
     """Run the configured actions once over the model.
 
     now     seconds since the epoch; the only source of time
@@ -106,7 +106,7 @@ def run_once(
         keys = PodKeys(*registry.keys_of(configuration), rules.names if rules is not None else frozenset())
         begin_cycle(model, configuration, now, keys)
         session = Session(model, configuration, now, seed, planner.submit, budget, shard, sample_size)
-    report = Report(session, planner.operations)
+    report = CycleReport(session, planner.operations)
     if model.check_states:
         session.callbacks.faults += [Fault("model", "verify-incremental", d.text, "") for d in differences(model)]
     try:
@@ -135,7 +135,7 @@ def run_once(
     return report
 
 
-def _execute(name: str, session: Session, registry: Registry, report: Report) -> None:
+def _execute(name: str, session: Session, registry: Registry, report: CycleReport) -> None:
     """Run one action; an exception is its fault, and the next action runs."""
     try:
         action = registry.actions[name](session.configuration.action_arguments.get(name, {}))
@@ -154,7 +154,7 @@ def _execute(name: str, session: Session, registry: Registry, report: Report) ->
         session.callbacks.fault(name, "action", e)
 
 
-def open_plugins(session: Session, registry: Registry, report: Report, timed: Timer) -> list[Plugin]:
+def open_plugins(session: Session, registry: Registry, report: CycleReport, timed: Timer) -> list[Plugin]:
     """Construct the configured plugins and open them; unknown ones are a warning."""
     plugins: list[Plugin] = []
     for tier in session.configuration.tiers:

@@ -23,7 +23,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.jobs.group_names import NATIVE
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind
 from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
@@ -283,7 +283,7 @@ def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
         old.update(new)
 
 
-def result_of(report: Report, emitted: list[plan.Operation]) -> CycleResult:
+def result_of(report: CycleReport, emitted: list[plan.Operation]) -> CycleResult:
     """The decisions, and the objects after they were written."""
     model = report.session.cluster
     groups = {uid: j.pod_group for uid, j in sorted(model.jobs.items()) if j.pod_group is not None and not j.shadow}
@@ -321,7 +321,7 @@ def _changed(model: Cluster, bind: plan.Bind) -> dict[str, str]:
     return {key: value for key, value in (bind.annotations or {}).items() if old.get(key) != value}
 
 
-def waiting(report: Report) -> dict[str, str]:
+def waiting(report: CycleReport) -> dict[str, str]:
     """Why jobs are pending, by job."""
     session = report.session
     found: dict[str, str] = {}

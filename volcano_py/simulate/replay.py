@@ -20,7 +20,7 @@ from volcano_py.scheduler.model.plan import Operation
 from volcano_py.scheduler.model.reported import EvictionRounds, Rounds
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import ArchiveError, read
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.callback_log import logged
 from volcano_py.simulate.manifests import STRUCTS
 
@@ -36,7 +36,7 @@ class Replayed(msgspec.Struct):
     cycle: entries.Cycle
     recorded: list[Operation]
     decided: list[Operation]
-    report: Report
+    report: CycleReport
 
     @property
     def identical(self) -> bool:
@@ -57,7 +57,7 @@ def replay(
     seen: list[int] = []
     for line in lines_of(path):
         match line:
-            case entries.Start():
+            case entries.RecordingStart():
                 model = Cluster(
                     shadow_schedulers=frozenset(line.shadow_schedulers),
                     default_queue=line.default_queue,
@@ -65,7 +65,7 @@ def replay(
                     ignored_provisioners=frozenset(line.ignored_provisioners),
                 )
                 model.cycle = line.cycle
-            case entries.Settings():
+            case entries.SessionSettings():
                 try:
                     configuration = msgspec.convert(line.configuration, Configuration)
                 except msgspec.ValidationError as error:
@@ -139,9 +139,9 @@ def _apply(model: Cluster, line: Any) -> None:
             model.forget(line.operation)
         case entries.Hold():
             model.hold(line.why, line.all_nodes)
-        case entries.Usage():
+        case entries.UsageEntry():
             model.usage = {name: NodeUsage(*measured) for name, measured in line.of.items()}
-        case entries.Reported():
+        case entries.ReportedEntry():
             model.reported.conditions = dict(line.conditions)
             model.reported.events = {(kind, key): message for kind, key, message in line.events}
             model.reported.gates_removed = dict(line.gates_removed)

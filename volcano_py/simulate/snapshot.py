@@ -17,7 +17,7 @@ from volcano_py import __version__
 from volcano_py.api import core
 from volcano_py.api.codec import to_manifest
 from volcano_py.kube.errors import UNDECODABLE
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
@@ -101,7 +101,7 @@ def cluster_of(snapshot: Snapshot, features: frozenset[str] = DEFAULT_GATES) -> 
     the reason. Several models of one snapshot share its objects, which the decision core never changes."""
     names = frozenset(snapshot.scheduler_names)
     cluster = Cluster(shadow_schedulers=names, default_queue=snapshot.default_queue, features=features)
-    accepts = Filters(names).accepts
+    accepts = ObjectFilters(names).accepts
     refused = []
     for kind, objects in snapshot.objects.items():
         for obj in objects:

@@ -25,8 +25,8 @@ from volcano_py.scheduler.plugins.deviceshare.hami_ascend import (
     template_of,
     unservable,
 )
-from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Demand as ChipDemand
-from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Request as ChipRequest
+from volcano_py.scheduler.plugins.deviceshare.hami_ascend import AscendDemand as ChipDemand
+from volcano_py.scheduler.plugins.deviceshare.hami_ascend import AscendRequest as ChipRequest
 from volcano_py.scheduler.plugins.deviceshare.mig import Geometry, Instance, Slot, choose, instance_at, read_id
 from volcano_py.scheduler.plugins.deviceshare.plugin import Deviceshare
 from volcano_py.scheduler.plugins.deviceshare.vgpu import Card, Holding, Vgpu, VgpuCards, card_score
@@ -34,8 +34,8 @@ from volcano_py.scheduler.plugins.deviceshare.vgpu_annotations import Announced,
 from volcano_py.scheduler.plugins.deviceshare.vgpu_demand import (
     NO_PERCENTAGE,
     Constraints,
-    Demand,
-    Request,
+    VgpuDemand,
+    VgpuRequest,
     constraints_of,
     demand_of,
     group_key,
@@ -256,8 +256,8 @@ def _first_card_after(expected: Data) -> list[Any]:
 
 def _core_try(_: Any, a: list[Any]) -> list[Any]:
     cards = _cards({"Device": {"0": a[0]}})
-    request = Request(1, a[1], NO_PERCENTAGE, a[2])
-    choice = cards.try_card(cards.cards[0], request, Demand((request,)), [])
+    request = VgpuRequest(1, a[1], NO_PERCENTAGE, a[2])
+    choice = cards.try_card(cards.cards[0], request, VgpuDemand((request,)), [])
     return [choice is not None, choice.assigned.device if choice is not None else ""]
 
 
@@ -272,7 +272,7 @@ def _vgpu_release(_: Any, a: list[Any]) -> list[Any]:
         return [None]
     of = Vgpu(VgpuConfig(), "")
     one = {"Device": {"0": {"UUID": "u", "Number": 1, "Memory": 1, "Type": "NVIDIA"}}, "Name": "n"}
-    taken = _cards(one).take(Demand((Request(1, 1, NO_PERCENTAGE, 0),)), _task(a[1]))
+    taken = _cards(one).take(VgpuDemand((VgpuRequest(1, 1, NO_PERCENTAGE, 0),)), _task(a[1]))
     return [{"Annotations": _keys(taken.annotations, of.times(0)), "DeviceType": of.name}]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.conformance.functions.adapter import Adapters, Data
 from volcano_py.api import quantity
 from volcano_py.api.nodeinfo import Numatopology, NumatopoSpec, PodAllocation
-from volcano_py.scheduler.plugins.numaaware.cpu_topology import Cpus, CpuTopology, NumaNode, Place
+from volcano_py.scheduler.plugins.numaaware.cpu_topology import CpuPlace, Cpus, CpuTopology, NumaNode
 from volcano_py.scheduler.plugins.numaaware.hints import (
     BEST_EFFORT,
     NONE,
@@ -23,7 +23,8 @@ from volcano_py.scheduler.plugins.numaaware.plugin import cpus_of, reported_pods
 def _topology(info: Data) -> CpuTopology:
     detail = info.get("CPUDetail") or {}
     places = {
-        int(cpu): Place(p.get("NUMANodeID", 0), p.get("SocketID", 0), p.get("CoreID", 0)) for cpu, p in detail.items()
+        int(cpu): CpuPlace(p.get("NUMANodeID", 0), p.get("SocketID", 0), p.get("CoreID", 0))
+        for cpu, p in detail.items()
     }
     reserved = (info.get("ResReserved") or {}).get("cpu", 0)
     return CpuTopology(places, -(-quantity.milli_value(reserved) // 1000), exact=False)

@@ -13,7 +13,7 @@ from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins
 from volcano_py.simulate.manifests import as_struct
 
 RECORDED = "recorded"
@@ -46,7 +46,7 @@ def opened(
     if register is not None:
         with session.registration(RECORDED):
             register(session)
-    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    open_plugins(session, REGISTRY, CycleReport(session), lambda *_: nullcontext())
     assert not session.callbacks.faults, session.callbacks.faults
     return session
 

@@ -20,7 +20,7 @@ from volcano_py.scheduler.actions.eviction.gangs import domains
 from volcano_py.scheduler.actions.eviction.victims import bundles
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob, constraint, match_index, match_values, sub_job_uid
-from volcano_py.scheduler.framework.network.topology import ROOT, Topology
+from volcano_py.scheduler.framework.network.topology import ROOT, HyperNodeTree
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes, build
@@ -88,14 +88,14 @@ def _state(expected: Data) -> list[Any]:
     return [True, _problems(infos)]
 
 
-def _topology(infos: Data) -> Topology:
+def _topology(infos: Data) -> HyperNodeTree:
     made = {
         name: HyperNodeInfo(
             name, i.get("tier", 0), i.get("parent", ""), tuple(i.get("children") or _members(i)), frozenset()
         )
         for name, i in infos.items()
     }
-    return Topology(HyperNodes(made, {}, {}), NodeTable())
+    return HyperNodeTree(HyperNodes(made, {}, {}), NodeTable())
 
 
 def _members(info: Data) -> list[str]:
@@ -150,13 +150,13 @@ def _table(names: Any) -> NodeTable:
     return table
 
 
-def _session_topology(real: Data, tiers: dict[str, int]) -> Topology:
+def _session_topology(real: Data, tiers: dict[str, int]) -> HyperNodeTree:
     names = {n if isinstance(n, str) else n["name"] for of in real.values() for n in of}
     infos = {
         h: HyperNodeInfo(h, tiers.get(h, 1), "", (), frozenset(n if isinstance(n, str) else n["name"] for n in of))
         for h, of in real.items()
     }
-    return Topology(HyperNodes(infos, {}, {}), _table(sorted(names)))
+    return HyperNodeTree(HyperNodes(infos, {}, {}), _table(sorted(names)))
 
 
 def _leaf(_: Any, a: list[Any]) -> list[Any]:
@@ -172,7 +172,7 @@ def _leaf(_: Any, a: list[Any]) -> list[Any]:
 def _real_nodes(_: Any, a: list[Any]) -> list[Any]:
     there = _table(sorted(a[1]))
     infos = {h: HyperNodeInfo(h, 1, "", (), frozenset(of)) for h, of in a[0].items()}
-    topology = Topology(HyperNodes(infos, {}, {}), there)
+    topology = HyperNodeTree(HyperNodes(infos, {}, {}), there)
     names = {h: [there.names[i] for i in topology.columns(h).tolist()] for h in a[0]}
     return [{h: [{"name": n, "ready": False} for n in of] for h, of in names.items()}]
 

@@ -72,10 +72,10 @@ def _snapshot_seed() -> bytes:
 
 
 def _recording_seed() -> bytes:
-    start = entries.Start(0, ("volcano",), "default", (), ())
+    start = entries.RecordingStart(0, ("volcano",), "default", (), ())
     conf = {"actions": ["allocate"], "tiers": []}
     cycle = entries.Cycle(1, 1.0, 0, None, None, (100, 5, 0), msgspec.Raw(b"[]"))
-    lines = [start, entries.Put("Queue", msgspec.Raw(seeds_of(kinds.QUEUE)[0])), entries.Settings(conf), cycle]
+    lines = [start, entries.Put("Queue", msgspec.Raw(seeds_of(kinds.QUEUE)[0])), entries.SessionSettings(conf), cycle]
     packed = pack(Header(entries.FORMAT, entries.VERSION), [msgspec.json.encode(line) for line in lines])
     return gzip.decompress(packed)
 

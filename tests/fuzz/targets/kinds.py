@@ -14,7 +14,7 @@ from volcano_py.api.kinds import STRUCTS, ResourceType
 from volcano_py.kube import wire
 from volcano_py.kube.errors import ApiError, InvalidResponse
 from volcano_py.kube.watch import StreamBroken, WatchEvent, decode_event
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.cache.kinds import TABLE
 from volcano_py.scheduler.model.cluster import Cluster
 
@@ -56,8 +56,8 @@ _POD = next(rt for rt in STRUCTS if rt.plural == "pods" and not rt.group)
 
 
 @cache
-def _model() -> tuple[Cluster, Filters]:
-    return Cluster(shadow_schedulers=frozenset({"volcano"})), Filters(frozenset({"volcano"}))
+def _model() -> tuple[Cluster, ObjectFilters]:
+    return Cluster(shadow_schedulers=frozenset({"volcano"})), ObjectFilters(frozenset({"volcano"}))
 
 
 def _upsert(data: bytes) -> None:

@@ -14,7 +14,7 @@ from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.placement import Placement
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.cycles import Simulation
 
 Manifest = dict[str, Any]
@@ -147,7 +147,7 @@ def large_gang(nodes: int, pods: int, **pod_spec: Any) -> Cluster:
     return Simulation(made).cluster
 
 
-def decide(model: Cluster) -> Report:
+def decide(model: Cluster) -> CycleReport:
     tiers = [{"plugins": [{"name": p} for p in tier]} for tier in TIERS["proportion"]]
     return run_once(model, load(json.dumps({"actions": "allocate", "tiers": tiers}), REGISTRY.actions), 1e9)
 

@@ -15,7 +15,7 @@ from volcano_py.kube import Client, Informer
 from volcano_py.kube.credentials import Credentials
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
@@ -59,7 +59,7 @@ class Live:
         self.model = Cluster(shadow_schedulers=frozenset({"volcano"}))
         self.cache = Cache(
             self.model,
-            Filters(["volcano"]),
+            ObjectFilters(["volcano"]),
             self.write_event,
             self.changed,
             lambda *deleted: self.deleted.append(deleted),

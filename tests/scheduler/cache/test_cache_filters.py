@@ -7,7 +7,7 @@ import pytest
 from volcano_py.api.core import Node, Pod
 from volcano_py.api.meta import ObjectMeta, OwnerReference
 from volcano_py.api.scheduling import PodGroup
-from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
+from volcano_py.scheduler.cache.filters import ObjectFilters, parse_node_selector
 from volcano_py.scheduler.cache.ring import Ring, from_environment
 
 
@@ -29,18 +29,18 @@ def pod(name="p", scheduler="volcano", node="", owner=None):
     ],
 )
 def test_pods_of_this_scheduler_and_all_bound_pods(scheduler, node, ours):
-    filters = Filters(["volcano", "second"])
+    filters = ObjectFilters(["volcano", "second"])
     assert filters.accepts("Pod", pod(scheduler=scheduler, node=node)) is ours
 
 
 def test_every_other_kind_is_accepted():
-    assert Filters(["volcano"]).accepts("Service", object())
+    assert ObjectFilters(["volcano"]).accepts("Service", object())
 
 
 def test_a_ring_splits_everything_among_its_members():
     names = ["s-0", "s-1", "s-2"]
     ring = Ring(names)
-    filters = [Filters(["volcano"], (ring, name)) for name in names]
+    filters = [ObjectFilters(["volcano"], (ring, name)) for name in names]
     for i in range(200):
         for kind, obj in (
             ("Pod", pod(f"p{i}")),
@@ -57,7 +57,7 @@ def test_a_group_and_its_pods_go_to_the_same_member():
     ring = Ring(["s-0", "s-1", "s-2"])
     group = PodGroup(metadata=ObjectMeta(name="g", owner_references=[OwnerReference(name="job-7")]))
     for name in ("s-0", "s-1", "s-2"):
-        filters = Filters(["volcano"], (ring, name))
+        filters = ObjectFilters(["volcano"], (ring, name))
         assert filters.accepts("PodGroup", group) is filters.accepts("Pod", pod(owner="job-7"))
 
 
@@ -82,7 +82,7 @@ def test_the_ring_of_the_environment():
 
 
 def test_nodes_with_any_of_the_labels():
-    filters = Filters(["volcano"], node_labels=parse_node_selector([" pool : batch ", "zone:a", "bad", "empty:"]))
+    filters = ObjectFilters(["volcano"], node_labels=parse_node_selector([" pool : batch ", "zone:a", "bad", "empty:"]))
     for labels, taken in (
         ({"pool": "batch"}, True),
         ({"zone": "a", "x": "y"}, True),

@@ -12,9 +12,9 @@ import pytest
 from tests.faults.scheduling import until
 from volcano_py.kube.leader import LeaderElection
 from volcano_py.scheduler.dispatch.leadership import Leadership, Stuck
-from volcano_py.scheduler.dispatch.messages import Settings
+from volcano_py.scheduler.dispatch.messages import DispatcherSettings
 
-QUICK = Settings(lease_duration=0.3, renew_deadline=0.2, retry_period=0.1)
+QUICK = DispatcherSettings(lease_duration=0.3, renew_deadline=0.2, retry_period=0.1)
 
 
 class Election:
@@ -41,7 +41,7 @@ async def following(leadership: Leadership) -> AsyncIterator[asyncio.Task[None]]
 
 async def test_leadership_ends_and_begins_with_the_lease() -> None:
     seen: list[bool] = []
-    leadership = Leadership(Settings(), seen.append)
+    leadership = Leadership(DispatcherSettings(), seen.append)
     election: Any = Election(True)
     leadership._election = election
     async with following(leadership):
@@ -69,7 +69,7 @@ async def test_an_election_without_requests_is_stuck() -> None:
 
 async def test_without_election_it_leads_from_the_start() -> None:
     seen: list[bool] = []
-    leadership = Leadership(Settings(leader_elect=False), seen.append)
+    leadership = Leadership(DispatcherSettings(leader_elect=False), seen.append)
     unused: Any = None
     running = asyncio.create_task(leadership.run(unused))
     async with following(leadership):

@@ -19,13 +19,13 @@ from volcano_py.scheduler.dispatch import handle, pipe
 from volcano_py.scheduler.dispatch.frames import InvalidFrame, Reader, encode
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import (
+    DispatcherSettings,
     FromDecider,
     Heartbeat,
     Plan,
     Result,
     Results,
     Revoke,
-    Settings,
 )
 from volcano_py.scheduler.dispatch.pipe import Pipe
 from volcano_py.scheduler.model.plan import Bind, Evict, PodGroupStatus
@@ -55,7 +55,7 @@ class Running:
         self.results = {}
         self.leading = []
         self.handle = DispatcherHandle(
-            Settings(kubeconfig=kubeconfig(tmp_path, api), **{**quick, **options}),
+            DispatcherSettings(kubeconfig=kubeconfig(tmp_path, api), **{**quick, **options}),
             lambda op, result: self.results.setdefault(repr(op), []).append(result),
             self.leading.append,
         )

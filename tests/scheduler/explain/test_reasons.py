@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.churn import CONF
-from volcano_py.scheduler.explain.reasons import Kind, amount_text
+from volcano_py.scheduler.explain.reasons import FieldKind, amount_text
 from volcano_py.scheduler.explain.table import QUEUE_LIMIT, REASONS, meaning_of, means_the_same, sentence_of
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model import plan
@@ -35,7 +35,7 @@ def test_a_sentence_uses_only_fields_that_are_declared(code: str) -> None:
     named = {name for _, name, _, _ in string.Formatter().parse(reason.sentence) if name}
     assert named <= set(reason.fields)
     assert reason.sentence[-1] == "." and reason.remedy[-1] == "."
-    if Kind.AMOUNT in reason.fields.values():
+    if FieldKind.AMOUNT in reason.fields.values():
         assert "resource" in reason.fields
 
 

@@ -12,7 +12,7 @@ from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model import plan
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
@@ -29,7 +29,7 @@ def fails(*_: Any) -> Any:
     raise RuntimeError("fails")
 
 
-def run(register: Callable[[Session], None], budget: int | None = None) -> tuple[list[plan.Operation], Report]:
+def run(register: Callable[[Session], None], budget: int | None = None) -> tuple[list[plan.Operation], CycleReport]:
     """One cycle with a plugin `user` in its own tier, with callbacks of the test."""
 
     class User(Plugin):

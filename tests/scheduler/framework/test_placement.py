@@ -16,7 +16,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
@@ -32,7 +32,7 @@ def open_session(manifests: list[Manifest], tiers: list[list[str]]) -> Session:
     conf = load(configuration({"plugins": tiers}), REGISTRY.actions)
     begin_cycle(simulation.cluster, conf, 0.0)
     session = Session(simulation.cluster, conf, 0.0, 7, lambda _: None)
-    open_plugins(session, REGISTRY, Report(session), lambda *_: _Untimed())
+    open_plugins(session, REGISTRY, CycleReport(session), lambda *_: _Untimed())
     assert not session.callbacks.faults
     return session
 
@@ -139,7 +139,7 @@ def test_a_new_weight_takes_effect_immediately() -> None:
         conf = configured([[{"nodeorder": {"imagelocality.weight": weight}}]])
         begin_cycle(simulation.cluster, conf, simulation.now)
         session = Session(simulation.cluster, conf, simulation.now, 0, lambda _: None)
-        open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+        open_plugins(session, REGISTRY, CycleReport(session), lambda *_: nullcontext())
         [task] = tasks(session, "j")
         rates = session.placement.scores_of(task, np.array([0, 1]))
         leads.append(rates[0] - rates[1])

@@ -12,7 +12,7 @@ from volcano_py.plugin import DOMAIN, LOCAL, STATIC, NodeView, Plugin, Reason, S
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.plan import Evict
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
@@ -28,7 +28,7 @@ def cluster(nodes: int = NODES, pods: int = 4, **more: Any) -> Simulation:
     return Simulation(manifests(scenario))
 
 
-def run(simulation: Simulation, register: Callable[[Session], None], plugins: Any = None) -> Report:
+def run(simulation: Simulation, register: Callable[[Session], None], plugins: Any = None) -> CycleReport:
     class User(Plugin):
         name = "user"
 

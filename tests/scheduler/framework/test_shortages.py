@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_err
 from volcano_py.scheduler.framework.search.shortages import Shortages
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
-from volcano_py.scheduler.run_once import REGISTRY, Report, open_plugins, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, open_plugins, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import manifests
 
@@ -45,7 +45,7 @@ def scenario() -> Manifest:
 def session_of(simulation: Simulation) -> Session:
     begin_cycle(simulation.cluster, configured(PLUGINS), simulation.now)
     session = Session(simulation.cluster, configured(PLUGINS), simulation.now, 0, lambda _: None)
-    open_plugins(session, REGISTRY, Report(session), lambda *_: nullcontext())
+    open_plugins(session, REGISTRY, CycleReport(session), lambda *_: nullcontext())
     assert session.placement.shortages is not None
     return session
 

@@ -11,7 +11,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.scheduling import NetworkTopology, SubGroupPolicy
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import (
-    Constraint,
+    TierConstraint,
     constraint,
     match_index,
     match_values,
@@ -30,15 +30,15 @@ def policy(**spec: Any) -> SubGroupPolicy:
     ("topology", "found"),
     [
         (None, None),
-        ({"mode": "soft", "highestTierAllowed": 1}, Constraint(9)),
-        ({"mode": "hard", "highestTierAllowed": 1, "highestTierName": "row"}, Constraint(1)),
-        ({"mode": "hard", "highestTierName": "row"}, Constraint(2)),
-        ({"mode": "hard", "highestTierName": "unknown"}, Constraint(None)),
-        ({"mode": "hard"}, Constraint(None)),
-        ({"mode": "loose", "highestTierAllowed": 1}, Constraint(None)),
+        ({"mode": "soft", "highestTierAllowed": 1}, TierConstraint(9)),
+        ({"mode": "hard", "highestTierAllowed": 1, "highestTierName": "row"}, TierConstraint(1)),
+        ({"mode": "hard", "highestTierName": "row"}, TierConstraint(2)),
+        ({"mode": "hard", "highestTierName": "unknown"}, TierConstraint(None)),
+        ({"mode": "hard"}, TierConstraint(None)),
+        ({"mode": "loose", "highestTierAllowed": 1}, TierConstraint(None)),
     ],
 )
-def test_constraints_of_a_topology(topology: dict[str, Any] | None, found: Constraint | None) -> None:
+def test_constraints_of_a_topology(topology: dict[str, Any] | None, found: TierConstraint | None) -> None:
     given = None if topology is None else from_manifest(NetworkTopology, topology)
     assert constraint(given, {"row": 2}, 9) == found
     assert found is None or found.hard is (found.tier is not None)

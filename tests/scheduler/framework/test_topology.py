@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.scheduler.trial import opened
-from volcano_py.scheduler.framework.network.topology import ROOT, Topology, topology_of
+from volcano_py.scheduler.framework.network.topology import ROOT, HyperNodeTree, topology_of
 from volcano_py.scheduler.model.nodes.hyper_nodes import HyperNodeInfo, HyperNodes
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import manifests
@@ -21,7 +21,7 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def topology(scenario: dict[str, Any] = SCENARIO) -> Topology:
+def topology(scenario: dict[str, Any] = SCENARIO) -> HyperNodeTree:
     return opened(scenario, [["gang"]]).topology
 
 
@@ -64,7 +64,7 @@ def test_a_parent_that_only_the_parent_specifies() -> None:
         "odd": HyperNodeInfo("odd", 1, "", ("top",), frozenset()),
     }
     table = opened(SCENARIO, [["gang"]]).table
-    t = Topology(HyperNodes(infos, {}, {}), table)
+    t = HyperNodeTree(HyperNodes(infos, {}, {}), table)
     assert t.ancestors("leaf") == ["leaf", "top", ROOT] and t.ancestors("top") == ["top", ROOT]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox
+from volcano_py.scheduler.plugins.extender.mailbox import ExtenderAnswer, Mailbox
 from volcano_py.testing import Cluster, Decision
 
 URL = "http://extender"
@@ -38,7 +38,7 @@ class Extended:
             self.called.append(key[1])
             answer = self._answers(key[1], question.body())
             error = str(answer) if isinstance(answer, Exception) else ""
-            self.mail.answers[key] = Answer(now, None if error else answer, error)
+            self.mail.answers[key] = ExtenderAnswer(now, None if error else answer, error)
         self.mail.outbox.clear()
         return decision
 
@@ -188,7 +188,7 @@ def test_a_job_is_not_ready_while_the_extender_fails(parity: bool, bound: bool) 
         settings = {"deviations": "parity"} if parity else {}
         found |= it.cluster.schedule("enqueue, allocate", tiers=tiers, **settings).bound
         for key in it.mail.outbox:
-            it.mail.answers[key] = Answer(it.cluster._simulation.now, error="down")
+            it.mail.answers[key] = ExtenderAnswer(it.cluster._simulation.now, error="down")
         it.mail.outbox.clear()
     assert bool(found) is bound
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.scheduler.trial import Manifest, Trial, opened, tasks
-from volcano_py.scheduler.plugins.resource_strategy_fit import LEAST, MOST, ResourceStrategyFit, Strategy
+from volcano_py.scheduler.plugins.resource_strategy_fit import LEAST, MOST, FitStrategy, ResourceStrategyFit
 
 GPU = "nvidia.com/gpu"
 
@@ -57,11 +57,11 @@ def test_names_and_patterns() -> None:
         GPU: {"weight": 4},
     }
     plugin = ResourceStrategyFit({"resources": resources})
-    assert plugin.strategy_of(GPU) == Strategy(LEAST, 4)
-    assert plugin.strategy_of("nvidia.com/gpu.shared") == Strategy(LEAST, 3)
-    assert plugin.strategy_of("nvidia.com/nic") == Strategy(LEAST, 2)
+    assert plugin.strategy_of(GPU) == FitStrategy(LEAST, 4)
+    assert plugin.strategy_of("nvidia.com/gpu.shared") == FitStrategy(LEAST, 3)
+    assert plugin.strategy_of("nvidia.com/nic") == FitStrategy(LEAST, 2)
     assert plugin.strategy_of("cpu") is None and plugin.strategy_of("axb") is None
-    assert ResourceStrategyFit({}).strategy_of("memory") == Strategy(LEAST, 1)
+    assert ResourceStrategyFit({}).strategy_of("memory") == FitStrategy(LEAST, 1)
 
 
 @pytest.mark.parametrize(

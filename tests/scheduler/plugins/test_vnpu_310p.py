@@ -14,10 +14,10 @@ from tests.scheduler.plugins.test_device_ledger import node, task
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import ConfigMap
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReports, Parameters, Report, parameters_of
+from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReport, ChipReports, Parameters, parameters_of
 from volcano_py.scheduler.plugins.deviceshare.npu_order import points
 from volcano_py.scheduler.plugins.deviceshare.vnpu_310p import NpuChips, Vnpu310P
-from volcano_py.scheduler.plugins.deviceshare.vnpu_templates import TEMPLATES, YES, Demand, template_of
+from volcano_py.scheduler.plugins.deviceshare.vnpu_templates import TEMPLATES, YES, VnpuDemand, template_of
 
 EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "60"))
 LABELS = {
@@ -25,10 +25,10 @@ LABELS = {
     "servertype": "Ascend310P-8-dual",
     "node.kubernetes.io/npu.chip.name": "310P3",
 }
-REPORT = Report((("huawei.com/Ascend310P", ""), ("huawei.com/Ascend310P-Unhealthy", "Ascend310P-2")))
+REPORT = ChipReport((("huawei.com/Ascend310P", ""), ("huawei.com/Ascend310P-Unhealthy", "Ascend310P-2")))
 
 
-def chips(own_list: bool = True, report: Report = REPORT) -> NpuChips:
+def chips(own_list: bool = True, report: ChipReport = REPORT) -> NpuChips:
     on = node(
         {"baseDeviceInfos": '{"Ascend310P-0": {}, "Ascend310P-1": {}, "Ascend310P-2": {}}'},
         **{"huawei.com__npu_core": 24},
@@ -55,12 +55,12 @@ def check(cards: NpuChips) -> None:
 
 DEMANDS = st.one_of(
     st.builds(
-        lambda cores, high, dvpp: Demand(cores, template_of(cores, high, dvpp)),
+        lambda cores, high, dvpp: VnpuDemand(cores, template_of(cores, high, dvpp)),
         st.sampled_from([1, 2, 4]),
         st.booleans(),
         st.sampled_from(["yes", "no", "null"]),
     ),
-    st.sampled_from([Demand(8), Demand(16), Demand(24), Demand(3)]),
+    st.sampled_from([VnpuDemand(8), VnpuDemand(16), VnpuDemand(24), VnpuDemand(3)]),
 )
 HISTORY = st.lists(st.tuples(st.sampled_from(["take", "create", "delete", "evict and restore"]), st.integers(0, 9)))
 
@@ -68,7 +68,7 @@ HISTORY = st.lists(st.tuples(st.sampled_from(["take", "create", "delete", "evict
 @settings(max_examples=EXAMPLES)
 @given(demands=st.lists(DEMANDS, min_size=10, max_size=10), history=HISTORY)
 def test_no_part_of_a_chip_is_assigned_twice_and_all_are_released(
-    demands: list[Demand], history: list[tuple[str, int]]
+    demands: list[VnpuDemand], history: list[tuple[str, int]]
 ) -> None:
     cards = chips()
     empty = cards.state()
@@ -103,14 +103,14 @@ def test_no_part_of_a_chip_is_assigned_twice_and_all_are_released(
 
 
 def test_without_reports_there_are_no_usable_chips() -> None:
-    assert chips(report=Report()).fit(Demand(1, "vir01")).code == 2
-    assert chips(own_list=False).fit(Demand(1, "vir01")).code == 3, "the list in the ConfigMap is empty"
-    listed = Report((("huawei.com/Ascend310P", "Ascend310P-1,Ascend310P-12345,x"),))
+    assert chips(report=ChipReport()).fit(VnpuDemand(1, "vir01")).code == 2
+    assert chips(own_list=False).fit(VnpuDemand(1, "vir01")).code == 3, "the list in the ConfigMap is empty"
+    listed = ChipReport((("huawei.com/Ascend310P", "Ascend310P-1,Ascend310P-12345,x"),))
     assert chips(own_list=False, report=listed).chips == {1}
 
 
 def test_chips_that_the_node_cannot_have_are_not_believed() -> None:
-    listed = Report((("huawei.com/Ascend310P", "Ascend310P-1"),))
+    listed = ChipReport((("huawei.com/Ascend310P", "Ascend310P-1"),))
     cards = chips(own_list=False, report=listed)
     liar = task("liar", [], {"huawei.com/npu-core": ",".join(map(str, range(9000)))})
     cards.count(liar)
@@ -150,7 +150,7 @@ def test_devices_and_status_of_a_node_are_joined() -> None:
     other = config_map("mindx-dl-nodeinfo-m", "1", {"NodeInfo": ""})
     reports = ChipReports()
     reports.update(status | devices | other, Parameters(cluster_info=False))
-    assert reports.by_node == {"n": Report((), "PreSeparate"), "m": Report()}
+    assert reports.by_node == {"n": ChipReport((), "PreSeparate"), "m": ChipReport()}
     reports.update(status | devices | other, Parameters())
     assert not reports.by_node, "ClusterD reports nothing"
 

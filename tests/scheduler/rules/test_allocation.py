@@ -20,10 +20,10 @@ from volcano_py.scheduler.rules.allocation import (
     ratio,
     ratios,
 )
-from volcano_py.scheduler.rules.score_line import Point, on_line
+from volcano_py.scheduler.rules.score_line import LinePoint, on_line
 
 TIB = 1 << 40
-SHAPE = [Point(0, 10), Point(30, 0), Point(100, 7)]
+SHAPE = [LinePoint(0, 10), LinePoint(30, 0), LinePoint(100, 7)]
 TABLE = {
     # (used with the pod, capacity, weight) of each resource: least, most, ratio
     "empty": ([(0, 4000, 1), (0, 8, 1)], 100, 0, 100),
@@ -97,9 +97,9 @@ def test_how_even(
         (SHAPE, 30, 0),
         (SHAPE, 65, 35),
         (SHAPE, 101, 70),
-        ([Point(20, 5), Point(40, 6)], 10, 50),
+        ([LinePoint(20, 5), LinePoint(40, 6)], 10, 50),
         ([], 50, 0),
     ],
 )
-def test_the_line_of_a_shape(shape: list[Point], utilization: int, expected: int) -> None:
+def test_the_line_of_a_shape(shape: list[LinePoint], utilization: int, expected: int) -> None:
     assert on_line(shape, utilization) == expected

@@ -6,7 +6,15 @@ import pytest
 
 from volcano_py.api.core import Node, NodeStatus
 from volcano_py.api.meta import ObjectMeta
-from volcano_py.scheduler.rules.card_types import Cards, NodeCards, Protection, Rejection, Wishes, cards, wishes
+from volcano_py.scheduler.rules.card_types import (
+    CardRejection,
+    CardsOfNode,
+    NodeCards,
+    Protection,
+    Wishes,
+    cards,
+    wishes,
+)
 
 LABELS = {"nvidia.com/gpu": "product", "huawei.com/Ascend": "chip"}
 RARE = Protection({"H100"}, False)
@@ -20,15 +28,15 @@ def node(amounts: dict[str, str], **labels: str) -> Node:
 @pytest.mark.parametrize(
     ("amounts", "labels", "expected"),
     [
-        ({"nvidia.com/gpu": "8"}, {"product": "H100"}, Cards("H100", True)),
-        ({"nvidia.com/gpu": "0"}, {"product": "H100"}, Cards("", False)),
-        ({"cpu": "8"}, {"product": "H100"}, Cards("", False)),
-        ({"nvidia.com/gpu": "8"}, {}, Cards("", True)),
-        ({"huawei.com/Ascend": "8"}, {"product": "H100", "chip": "910B"}, Cards("910B", True)),
-        ({"nvidia.com/gpu": "8", "huawei.com/Ascend": "8"}, {"chip": "910B"}, Cards("910B", True)),
+        ({"nvidia.com/gpu": "8"}, {"product": "H100"}, CardsOfNode("H100", True)),
+        ({"nvidia.com/gpu": "0"}, {"product": "H100"}, CardsOfNode("", False)),
+        ({"cpu": "8"}, {"product": "H100"}, CardsOfNode("", False)),
+        ({"nvidia.com/gpu": "8"}, {}, CardsOfNode("", True)),
+        ({"huawei.com/Ascend": "8"}, {"product": "H100", "chip": "910B"}, CardsOfNode("910B", True)),
+        ({"nvidia.com/gpu": "8", "huawei.com/Ascend": "8"}, {"chip": "910B"}, CardsOfNode("910B", True)),
     ],
 )
-def test_the_cards_of_a_node(amounts: dict[str, str], labels: dict[str, str], expected: Cards) -> None:
+def test_the_cards_of_a_node(amounts: dict[str, str], labels: dict[str, str], expected: CardsOfNode) -> None:
     assert cards(node(amounts, **labels), LABELS) == expected
 
 
@@ -44,7 +52,7 @@ NODES = [
     node({"nvidia.com/gpu": "8"}, product="H100"),
     node({"cpu": "8"}),
 ]
-OTHER, RARE_CODE, GPU = (int(code) for code in Rejection)
+OTHER, RARE_CODE, GPU = (int(code) for code in CardRejection)
 
 
 @pytest.mark.parametrize(

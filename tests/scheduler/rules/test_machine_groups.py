@@ -6,9 +6,9 @@ import pytest
 
 from volcano_py.api.core import Node
 from volcano_py.api.meta import ObjectMeta
-from volcano_py.scheduler.rules.machine_groups import Membership, NodeOwners, Rejection
+from volcano_py.scheduler.rules.machine_groups import GroupRejection, Membership, NodeOwners
 
-PRIVATE, NOT_OWN = (int(code) for code in Rejection)
+PRIVATE, NOT_OWN = (int(code) for code in GroupRejection)
 MEMBERSHIP = Membership("team", {"q": "of-queue"}, {"space": "of-space"})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from volcano_py.api.affinity import Affinity, PodAffinityTerm
 from volcano_py.api.codec import from_manifest
-from volcano_py.scheduler.rules.pod_affinity import Term, is_any, is_near, scores, terms_of
+from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, is_any, is_near, scores, terms_of
 
 WEB = {"matchLabels": {"app": "web"}}
 NAMESPACES = {"own": {}, "dev": {"env": "dev"}, "prod": {"env": "prod"}}
@@ -30,7 +30,7 @@ TABLE: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize(("fields", "to_place", "existing"), TABLE.values(), ids=TABLE)
 def test_namespaces(fields: dict[str, Any], to_place: str, existing: str) -> None:
-    term = Term(from_manifest(PodAffinityTerm, {"labelSelector": WEB, "topologyKey": "zone", **fields}), "own")
+    term = AffinityTerm(from_manifest(PodAffinityTerm, {"labelSelector": WEB, "topologyKey": "zone", **fields}), "own")
     resolved = term.resolved(NAMESPACES)
     names = ("own", "dev", "prod", "gone")
     assert " ".join(n for n in names if resolved.selects(n, {"app": "web"})) == to_place

@@ -17,9 +17,9 @@ from volcano_py.scheduler.rules.spread import (
     HOSTNAME,
     SYSTEM_DEFAULTS,
     ZONE,
-    Constraint,
     DomainPods,
     Preference,
+    SpreadConstraint,
     countings,
     default_selectors,
     included,
@@ -50,7 +50,7 @@ def cluster() -> Cluster:
     return found
 
 
-def constraint(key: str, **fields: Any) -> Constraint:
+def constraint(key: str, **fields: Any) -> SpreadConstraint:
     return of_pod(TopologySpreadConstraint(**{"topology_key": key, "label_selector": WEB, "max_skew": 1} | fields), {})
 
 
@@ -88,7 +88,7 @@ def test_filter(
 
 
 def _domain_pods(
-    cluster: Cluster, constraints: list[Constraint], pods: list[int], members: str, labels: dict[str, str]
+    cluster: Cluster, constraints: list[SpreadConstraint], pods: list[int], members: str, labels: dict[str, str]
 ) -> list[DomainPods]:
     ok = np.array([m == "1" for m in members])
     found = countings([domains(cluster, c.key) for c in constraints], [ok] * len(constraints))

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.scheduler.trial import configured
-from volcano_py.scheduler.run_once import Report, run_once
+from volcano_py.scheduler.run_once import CycleReport, run_once
 from volcano_py.scheduler.runtime.command import scheduler
 from volcano_py.scheduler.shadow.observed import ObservedCluster
 from volcano_py.scheduler.shadow.trial import Verdict, evaluate
@@ -64,7 +64,7 @@ class Live:
             self.model.evaluated(start)
         return found
 
-    def _decide(self) -> Report:
+    def _decide(self) -> CycleReport:
         return run_once(self.model, CONF, self.now, assume=False)
 
 

@@ -74,7 +74,7 @@ class Allocate(Action):
             tried.clear()
 
 
-class Waiting(NamedTuple):
+class JobsToPlace(NamedTuple):
     """The jobs to place: their queues, the jobs of each queue, and by job the tasks or the worksheet."""
 
     queues: PriorityQueue[Queue]
@@ -83,9 +83,9 @@ class Waiting(NamedTuple):
     sheets: dict[str, Worksheet]
 
 
-def _waiting(session: Session, tried: Container[str]) -> Waiting:
+def _waiting(session: Session, tried: Container[str]) -> JobsToPlace:
     """What waits, without the jobs that were `tried` in an earlier part of the round."""
-    found = Waiting(PriorityQueue(session.orders.queue_before), {}, {}, {})
+    found = JobsToPlace(PriorityQueue(session.orders.queue_before), {}, {}, {})
     enqueue_is_on = "enqueue" in session.configuration.actions
     for job in session.jobs.active():
         if job.is_pending():

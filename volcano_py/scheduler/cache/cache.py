@@ -20,7 +20,7 @@ import msgspec
 from volcano_py.api import core, kinds
 from volcano_py.kube import Client, Informer, Undecodable, scan
 from volcano_py.kube.supervise import run_all
-from volcano_py.scheduler.cache.filters import Filters
+from volcano_py.scheduler.cache.filters import ObjectFilters
 from volcano_py.scheduler.cache.kinds import Watched, watched
 from volcano_py.scheduler.cache.quarantine import Quarantine
 from volcano_py.scheduler.cache.results import ResultHandler
@@ -85,7 +85,7 @@ class Cache:
     def __init__(
         self,
         model: Cluster,
-        filters: Filters,
+        filters: ObjectFilters,
         write_event: Callable[[Event], bool],
         on_change: Callable[[], None],
         on_delete: Callable[[str, str, str, str], None],

@@ -13,7 +13,7 @@ from volcano_py.scheduler.cache.ring import Ring
 from volcano_py.scheduler.model.jobs.group_names import NATIVE
 
 
-class Filters:
+class ObjectFilters:
     """`accepts(kind, object)`: whether the object is part of the model."""
 
     def __init__(

@@ -26,6 +26,8 @@ from volcano_py.kube.clock import boottime
 from volcano_py.kube.request_counts import RequestCounts
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.dispatch.messages import (
+    DispatcherSettings,
+    DispatcherStart,
     FromDispatcher,
     Heartbeat,
     Leading,
@@ -34,8 +36,6 @@ from volcano_py.scheduler.dispatch.messages import (
     Results,
     Revoke,
     SetLogLevel,
-    Settings,
-    Start,
     Stop,
 )
 from volcano_py.scheduler.dispatch.pipe import Pipe
@@ -68,7 +68,7 @@ class DispatcherHandle:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: DispatcherSettings,
         on_result: Callable[[Operation, Result], None],
         on_leading: Callable[[bool], None],
     ) -> None:
@@ -233,7 +233,7 @@ class DispatcherHandle:
         self._started = time.monotonic()
         self._silent, self._beating, self._problem = 0.0, False, ""
         self._pipe = Pipe(own_end, FromDispatcher, self._receive, self._lost)
-        self._pipe.send(Start(self._settings, os.getpid()))
+        self._pipe.send(DispatcherStart(self._settings, os.getpid()))
 
     def _receive(self, message: FromDispatcher) -> None:
         self._silent, self._beating = 0.0, True

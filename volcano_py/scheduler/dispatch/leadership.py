@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from volcano_py.kube import Client
 from volcano_py.kube.leader import LeaderElection, default_identity
-from volcano_py.scheduler.dispatch.messages import Settings
+from volcano_py.scheduler.dispatch.messages import DispatcherSettings
 
 STUCK = 3.0
 """Number of Lease durations without a request of the election after which it counts as stuck."""
@@ -24,7 +24,7 @@ class Stuck(Exception):
 class Leadership:
     """`on_change(leading)` is called whenever leadership begins or ends."""
 
-    def __init__(self, settings: Settings, on_change: Callable[[bool], None]) -> None:
+    def __init__(self, settings: DispatcherSettings, on_change: Callable[[bool], None]) -> None:
         self._settings = settings
         self._on_change = on_change
         self._election: LeaderElection | None = None

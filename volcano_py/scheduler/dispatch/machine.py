@@ -26,7 +26,7 @@ from typing import Literal
 from volcano_py.scheduler.dispatch.follow_ups import follow_ups
 from volcano_py.scheduler.dispatch.messages import Outcome, Result, Revoke
 from volcano_py.scheduler.dispatch.pre_bind.barriers import Barrier, StepWrite, after_steps, with_barriers
-from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, Waiting, lane_of, object_key
+from volcano_py.scheduler.dispatch.waiting import EVENTS, Item, WaitingWrites, lane_of, object_key
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -88,7 +88,7 @@ class Machine:
         self.leading = False
         self.finishing = False
         """Whether only what has begun is written, because the process ends."""
-        self._waiting = Waiting(max_in_flight)
+        self._waiting = WaitingWrites(max_in_flight)
         self._heartbeat_timeout = heartbeat_timeout
         self._jitter = jitter
         self._last_beat = 0.0

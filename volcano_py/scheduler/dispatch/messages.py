@@ -23,7 +23,7 @@ lost        not begun, because this dispatcher does not lead (any more)
 unknown     sent, but without a response: the object must be read"""
 
 
-class Settings(Struct):
+class DispatcherSettings(Struct):
     """The connection to the API server, and when the dispatcher may write. Times in seconds."""
 
     kubeconfig: str = ""
@@ -51,10 +51,10 @@ class Settings(Struct):
 # From the decider
 
 
-class Start(Struct, tag="start"):
+class DispatcherStart(Struct, tag="start"):
     """The first message."""
 
-    settings: Settings
+    settings: DispatcherSettings
     decider: int
     """Process ID of the decider, which is the dispatcher's parent."""
 
@@ -102,7 +102,7 @@ class Stop(Struct, tag="stop"):
     """Complete writes in flight, release the Lease, and exit."""
 
 
-FromDecider = Start | Plan | Revoke | Heartbeat | SetLogLevel | Stop
+FromDecider = DispatcherStart | Plan | Revoke | Heartbeat | SetLogLevel | Stop
 
 # From the dispatcher
 

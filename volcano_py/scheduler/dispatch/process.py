@@ -25,6 +25,8 @@ from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.dispatch.leadership import Leadership
 from volcano_py.scheduler.dispatch.machine import Failure, Machine
 from volcano_py.scheduler.dispatch.messages import (
+    DispatcherSettings,
+    DispatcherStart,
     FromDecider,
     Heartbeat,
     Leading,
@@ -32,8 +34,6 @@ from volcano_py.scheduler.dispatch.messages import (
     Results,
     Revoke,
     SetLogLevel,
-    Settings,
-    Start,
     Stop,
 )
 from volcano_py.scheduler.dispatch.parent import end_parent
@@ -70,10 +70,10 @@ class Process:
 
     def __init__(self, sock: socket.socket) -> None:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._started: asyncio.Future[Start] = asyncio.get_running_loop().create_future()
+        self._started: asyncio.Future[DispatcherStart] = asyncio.get_running_loop().create_future()
         self._pipe = Pipe(sock, FromDecider, self._receive, self._decider_gone)
         self._machine = Machine()
-        self._settings = Settings()
+        self._settings = DispatcherSettings()
         self._leadership = Leadership(self._settings, self._lead)
         self._requests = RequestCounts()
         self._decider = 0
@@ -174,7 +174,7 @@ class Process:
                 return
             case Revoke():
                 self._machine.revoke(message, now)
-            case Start():
+            case DispatcherStart():
                 if not self._started.done():
                     self._started.set_result(message)
                 return

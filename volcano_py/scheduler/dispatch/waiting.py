@@ -92,7 +92,7 @@ def lane_of(op: Operation | StepWrite) -> int:
             return 2
 
 
-class Waiting:
+class WaitingWrites:
     """The queues: `push` adds an item, `take` starts it, `put_back` returns it, `remove` ends it."""
 
     def __init__(self, max_in_flight: int) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.pod_rules import affinity_text, spread_text
-from volcano_py.scheduler.explain.reasons import Reason
+from volcano_py.scheduler.explain.reasons import TableReason
 from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.search.node_rules import Filter
@@ -26,7 +26,7 @@ from volcano_py.scheduler.model.resource_names import ATTACHABLE_PREFIX, CPU, PO
 
 Bools = NDArray[np.bool_]
 
-_ORDER: dict[str, tuple[int, Reason]] = {
+_ORDER: dict[str, tuple[int, TableReason]] = {
     "NodeAffinity": (1, table.NODE_SELECTOR),
     "NodeUnschedulable": (2, table.NODE_UNSCHEDULABLE),
     "TaintToleration": (3, table.NODE_TAINT),
@@ -44,7 +44,7 @@ _ORDER: dict[str, tuple[int, Reason]] = {
     "InterPodAffinity": (13, table.POD_AFFINITY),
     "PodTopologySpread": (14, table.TOPOLOGY_SPREAD),
 }
-_ORDER_OF_PLUGIN: dict[str, tuple[int, Reason]] = {"deviceshare": (11, table.DEVICES)}
+_ORDER_OF_PLUGIN: dict[str, tuple[int, TableReason]] = {"deviceshare": (11, table.DEVICES)}
 """Plugins with a filter for each type of device."""
 _PLUGIN = (5, table.PLUGIN_FILTER)
 _TOO_SMALL, _RESOURCES, _PODS, _VOLUMES = 6, 7, 8, 10
@@ -52,11 +52,11 @@ _LASTING = (1, 4, _TOO_SMALL)
 """The ranks of selectors, volumes and sizes: only a change of the pod or of the nodes helps."""
 
 
-class Step(NamedTuple):
+class FilterStep(NamedTuple):
     """One filter, or a lack of capacity, over all nodes."""
 
     rank: int
-    reason: Reason
+    reason: TableReason
     rejected: Bools
     plugin: str
     problem: str
@@ -73,7 +73,7 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
         # what does not change by waiting comes first, if it is sufficient by itself
         steps = [*lasting, *(s for s in steps if s.rank not in _LASTING)]
     left = np.ones(count, dtype=bool)
-    blocker: Step | None = None
+    blocker: FilterStep | None = None
     before = left
     for step in steps:
         before, left = left, left & ~step.rejected
@@ -87,9 +87,9 @@ def node_causes(session: Session, task: Task) -> list[Cause]:
     return [_cause(session, task, s, rejections, before if s is blocker else None) for s in ordered]
 
 
-def _merged(steps: list[Step]) -> list[Step]:
+def _merged(steps: list[FilterStep]) -> list[FilterStep]:
     """Steps in order, with equal reasons and problems merged: volume limits are filters and resources."""
-    found: dict[tuple[str, str], Step] = {}
+    found: dict[tuple[str, str], FilterStep] = {}
     for step in steps:
         problem = step.problem if "problem" in step.reason.fields else ""
         key = (step.reason.code, problem)
@@ -98,32 +98,32 @@ def _merged(steps: list[Step]) -> list[Step]:
     return list(found.values())
 
 
-def _steps(session: Session, task: Task) -> Iterator[Step]:
+def _steps(session: Session, task: Task) -> Iterator[FilterStep]:
     placement = session.placement
     if placement.shard is not None and placement.shard_is_hard:
-        yield Step(0, table.NOT_IN_SHARD, ~placement.shard, "", "")
+        yield FilterStep(0, table.NOT_IN_SHARD, ~placement.shard, "", "")
     for plugin, f in placement.filters:
         if f.applies(task):
             codes = placement.codes(f, task)
             rejected = codes != 0
             if rejected.any():
                 rank, reason = _ORDER.get(f.name) or _ORDER_OF_PLUGIN.get(plugin, _PLUGIN)
-                yield Step(rank, reason, rejected, plugin, _most_frequent(f, codes[rejected]))
+                yield FilterStep(rank, reason, rejected, plugin, _most_frequent(f, codes[rejected]))
     view, n = placement.view(task), session.numbers
     rows = _rows(session, task)
     need = view.vector[rows, None]
     small: Bools = np.logical_or.reduce(need - n.allocatable[rows] >= EPS)
     if small.any():
-        yield Step(_TOO_SMALL, table.NODE_TOO_SMALL, small, "", "")
+        yield FilterStep(_TOO_SMALL, table.NODE_TOO_SMALL, small, "", "")
     short = _short(session, task, rows)
     if short.any():
-        yield Step(_RESOURCES, table.NODE_RESOURCES, short, "", "")
+        yield FilterStep(_RESOURCES, table.NODE_RESOURCES, short, "", "")
     attached = _short(session, task, [row for row in view.rows if _is_volume_row(session, row)])
     if attached.any():
-        yield Step(_VOLUMES, table.VOLUME_LIMIT, attached, "", "")
+        yield FilterStep(_VOLUMES, table.VOLUME_LIMIT, attached, "", "")
     crowded = ~(view.future | short | attached)
     if crowded.any():
-        yield Step(_PODS, table.NODE_PODS, crowded, "", "")
+        yield FilterStep(_PODS, table.NODE_PODS, crowded, "", "")
 
 
 def _short(session: Session, task: Task, rows: list[int]) -> Bools:
@@ -150,7 +150,7 @@ def _most_frequent(f: Filter, codes: NDArray[np.generic]) -> str:
     return text
 
 
-def _cause(session: Session, task: Task, step: Step, rejections: NDArray[np.int64], among: Bools | None) -> Cause:
+def _cause(session: Session, task: Task, step: FilterStep, rejections: NDArray[np.int64], among: Bools | None) -> Cause:
     fields: dict[str, Value] = {
         "rejected": int(step.rejected.sum()),
         "nodes": len(session.table),

@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.resource import MAX, MAX_INT
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """The kind of a field."""
 
     NAME = "name"
@@ -57,13 +57,13 @@ class _Mark(str):
 
 
 @dataclass(frozen=True)
-class Reason:
+class TableReason:
     """One code. `sentence`: a template over the fields. `remedy`: the usual remedy."""
 
     code: str
     area: str
     sentence: str
-    fields: Mapping[str, Kind]
+    fields: Mapping[str, FieldKind]
     remedy: str
 
     @property
@@ -79,32 +79,34 @@ class Reason:
 Meaning = tuple[Value, ...]
 
 
-def meaning(reason: Reason, cause: Cause) -> Meaning:
+def meaning(reason: TableReason, cause: Cause) -> Meaning:
     """The parts whose change causes a new report."""
-    return (cause.code, *(cause.fields[name] for name, kind in reason.fields.items() if kind is Kind.NAME))
+    return (cause.code, *(cause.fields[name] for name, kind in reason.fields.items() if kind is FieldKind.NAME))
 
 
-def sentence(reason: Reason, cause: Cause) -> str:
+def sentence(reason: TableReason, cause: Cause) -> str:
     """The cause in one sentence, with its numbers."""
     values = shown(reason, cause)
     return reason.sentence.format(**{name: _Count(v) if isinstance(v, int) else v for name, v in values.items()})
 
 
-def pattern(reason: Reason, cause: Cause) -> re.Pattern[str]:
+def pattern(reason: TableReason, cause: Cause) -> re.Pattern[str]:
     """A pattern for the sentences of all causes with the same meaning."""
     marks = {name: _Mark(f"\0{i}\0") for i, name in enumerate(reason.fields)}
     text = re.escape(reason.sentence.format(**marks))
     for name, kind in reason.fields.items():
-        of_name = re.escape(str(cause.fields[name])) if kind is Kind.NAME else ".*"
+        of_name = re.escape(str(cause.fields[name])) if kind is FieldKind.NAME else ".*"
         text = text.replace(re.escape(marks[name]), of_name)
     return re.compile(text, re.DOTALL)
 
 
-def shown(reason: Reason, cause: Cause) -> dict[str, str | int]:
+def shown(reason: TableReason, cause: Cause) -> dict[str, str | int]:
     """The fields for display: amounts as quantities of the API."""
     resource = str(cause.fields.get("resource", ""))
     return {
-        name: amount_text(resource, float(cause.fields[name])) if kind is Kind.AMOUNT else _plain(cause.fields[name])
+        name: amount_text(resource, float(cause.fields[name]))
+        if kind is FieldKind.AMOUNT
+        else _plain(cause.fields[name])
         for name, kind in reason.fields.items()
     }
 

@@ -5,19 +5,19 @@ Not in Volcano.
 
 from __future__ import annotations
 
-from volcano_py.scheduler.explain.reasons import Kind, Meaning, Reason, meaning, pattern, sentence, shown
+from volcano_py.scheduler.explain.reasons import FieldKind, Meaning, TableReason, meaning, pattern, sentence, shown
 from volcano_py.scheduler.framework.cause import Cause
 
-REASONS: dict[str, Reason] = {}
+REASONS: dict[str, TableReason] = {}
 """By code, in the order in which the scheduler checks them."""
 
-_KINDS = {"n": Kind.NAME, "x": Kind.EXAMPLE, "c": Kind.COUNT, "a": Kind.AMOUNT}
+_KINDS = {"n": FieldKind.NAME, "x": FieldKind.EXAMPLE, "c": FieldKind.COUNT, "a": FieldKind.AMOUNT}
 
 
-def _reason(code: str, area: str, template: str, fields: str, remedy: str) -> Reason:
+def _reason(code: str, area: str, template: str, fields: str, remedy: str) -> TableReason:
     """`fields`: names with the first letter of their kind (n, x for an example, c, a), such as "queue:n held:a"."""
     parsed = {name: _KINDS[kind] for name, _, kind in (f.partition(":") for f in fields.split())}
-    REASONS[code] = Reason(code, area, template, parsed, remedy)
+    REASONS[code] = TableReason(code, area, template, parsed, remedy)
     return REASONS[code]
 
 
@@ -246,7 +246,7 @@ _REJECTED = "rejected:c nodes:c only:c"
 NO_NODES = _reason("NoNodes", _AREA, "The cluster has no nodes for this scheduler.", "", "Add nodes.")
 
 
-def _node_reason(code: str, what: str, remedy: str, extra: str = "") -> Reason:
+def _node_reason(code: str, what: str, remedy: str, extra: str = "") -> TableReason:
     """A filter: `what` completes "3 of 5 nodes …" and begins with its verb (`is|are`); `only`: how many nodes have no
     other reason."""
     verb, _, rest = what.partition(" ")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import Constraint
+from volcano_py.scheduler.framework.jobs.sub_job import TierConstraint
 from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.search.label_domains import domains_of
 from volcano_py.scheduler.framework.session import Session
@@ -43,7 +43,7 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
     return table.TOPOLOGY_SHORT.because(tier=str(constraint.tier), domain=best, placeable=most, need=need)
 
 
-def _allowed(session: Session, job: SessionJob, constraint: Constraint) -> list[str]:
+def _allowed(session: Session, job: SessionJob, constraint: TierConstraint) -> list[str]:
     """The HyperNodes or domains in which the gang may be placed."""
     if constraint.label:
         return domains_of(session, job)

@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import Operation
 
 
-class Step(NamedTuple):
+class StatementStep(NamedTuple):
     """One applied operation: kind is "allocate", "pipeline" or "evict". `reason`: of an eviction; `evicted`:
     pods were evicted for a pipelined task; `before`: the decision of an earlier, discarded statement for the task."""
 
@@ -36,7 +36,7 @@ class Statement:
         self._session = session
         self.evictor = evictor
         """The job that pods are evicted for."""
-        self.steps: list[Step] = []
+        self.steps: list[StatementStep] = []
 
     def allocate(self, task: Task, node: int) -> str | None:
         """Assign a node to a task; returns an error, after which nothing has changed.
@@ -52,7 +52,7 @@ class Statement:
         if error is not None:
             self._session.moves.unplace(task)
             return error
-        self.steps.append(Step("allocate", task, node, before=self._tried_before(task)))
+        self.steps.append(StatementStep("allocate", task, node, before=self._tried_before(task)))
         return None
 
     def allocate_run(self, job: SessionJob, tasks: list[Task], nodes: list[int], handlers: list[Handler]) -> bool:
@@ -61,7 +61,7 @@ class Statement:
             return False
         last = job.last_transaction or {}
         for task, node in zip(tasks, nodes, strict=True):
-            self.steps.append(Step("allocate", task, node, before=last.get(task.key)))
+            self.steps.append(StatementStep("allocate", task, node, before=last.get(task.key)))
         return True
 
     def pipeline(self, task: Task, node: int, evicted: bool) -> str | None:
@@ -78,7 +78,7 @@ class Statement:
             self._session.moves.evicting.add(task.slot)
         else:
             self._session.moves.evicting.discard(task.slot)
-        self.steps.append(Step("pipeline", task, node, evicted=evicted, before=self._tried_before(task)))
+        self.steps.append(StatementStep("pipeline", task, node, evicted=evicted, before=self._tried_before(task)))
         return None
 
     def evict(self, task: Task, reason: str) -> None:
@@ -88,7 +88,7 @@ class Statement:
             state = st.STATUS_NAMES[self._session.statuses[task.slot]]
             raise ValueError(f"task {task.key} is {state} and has no node; only a task on a node can be evicted")
         self._session.moves.start_eviction(task)
-        self.steps.append(Step("evict", task, -1 if node is None else node, reason))
+        self.steps.append(StatementStep("evict", task, -1 if node is None else node, reason))
 
     def _tried_before(self, task: Task) -> LastTry | None:
         job = self._session.jobs.get(task.job)
@@ -120,7 +120,7 @@ class Statement:
         self.steps += other.steps
         other.steps = []
 
-    def replay(self, steps: Iterable[Step]) -> str | None:
+    def replay(self, steps: Iterable[StatementStep]) -> str | None:
         """Repeat the steps of a discarded statement; stops at the first error and returns it."""
         for step in steps:
             job = self._session.jobs.get(step.task.job)

@@ -25,7 +25,7 @@ _SUMS = ("idle", "used", "releasing", "kube_requested", "foreign", "kube_nonzero
 _COUNTS = ("counts", "best_effort_counts", "gated", "gated_by_queue")
 
 
-class Difference(NamedTuple):
+class StateDifference(NamedTuple):
     """A number of the model that its tasks do not add up to. `kind`: node, job or pod."""
 
     kind: str
@@ -42,14 +42,14 @@ class Difference(NamedTuple):
         return f"{self.kind} {self.name}: {self.field} is {self.kept}, {source} {self.expected}"
 
 
-def differences(cluster: Cluster) -> Iterator[Difference]:
+def differences(cluster: Cluster) -> Iterator[StateDifference]:
     """What differs from the sums over all tasks: nothing, if every update was correct."""
     yield from of_nodes(cluster, cluster.nodes.names)
     yield from of_jobs(cluster, cluster.jobs)
     yield from of_tasks(cluster, cluster.tasks)
 
 
-def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[Difference]:
+def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[StateDifference]:
     """The differences in the columns of some nodes."""
     table = cluster.nodes
     rows = len(table.rows)
@@ -63,7 +63,7 @@ def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[Difference]:
         equal: dict[tuple[int, bool, bool], list[Task]] = {}
         for key, task in cluster.on_node.get(name, {}).items():
             if cluster.tasks.get(key) is not task:
-                yield Difference("node", name, "pods", f"{key} of uid {task.uid}", "it is no pod of the model")
+                yield StateDifference("node", name, "pods", f"{key} of uid {task.uid}", "it is no pod of the model")
             equal.setdefault((task.spec_class.id, bool(task.job), task.status == RELEASING), []).append(task)
         for (_, of_job, releasing), tasks in equal.items():
             request = tasks[0].spec_class.vector(table) * len(tasks)
@@ -81,10 +81,10 @@ def of_nodes(cluster: Cluster, names: Iterable[str]) -> Iterator[Difference]:
             kept = getattr(table.numbers, column)[..., node]
             kept = kept if kept.ndim == 0 else kept[: len(expected)]
             if (abs(kept - expected) > EPS + _RELATIVE * abs(expected)).any():
-                yield Difference("node", name, column, kept.tolist(), expected.tolist())
+                yield StateDifference("node", name, column, kept.tolist(), expected.tolist())
 
 
-def _of_allocatable(cluster: Cluster, name: str, node: int) -> Iterator[Difference]:
+def _of_allocatable(cluster: Cluster, name: str, node: int) -> Iterator[StateDifference]:
     table = cluster.nodes
     have = allocatable(table.objects[node], cluster.claims.storage.limits(name), cluster.claims.amounts.of(name))
     expected = have.as_dict()
@@ -94,10 +94,10 @@ def _of_allocatable(cluster: Cluster, name: str, node: int) -> Iterator[Differen
     kept = {r: column.item(row) for r, row in table.rows.items()}
     if any(abs(kept.get(r, 0.0) - expected.get(r, 0.0)) > EPS for r in kept.keys() | expected):
         shown = {r: amount for r, amount in kept.items() if amount or r in expected}
-        yield Difference("node", name, "allocatable", shown, expected)
+        yield StateDifference("node", name, "allocatable", shown, expected)
 
 
-def of_jobs(cluster: Cluster, uids: Iterable[str]) -> Iterator[Difference]:
+def of_jobs(cluster: Cluster, uids: Iterable[str]) -> Iterator[StateDifference]:
     """The differences in the counts and sums of some jobs."""
     for uid in uids:
         job = cluster.jobs.get(uid)
@@ -109,29 +109,29 @@ def of_jobs(cluster: Cluster, uids: Iterable[str]) -> Iterator[Difference]:
         for name in _COUNTS:
             kept, expected = _plain(getattr(job, name)), _plain(getattr(added, name))
             if kept != expected:
-                yield Difference("job", uid, name, kept, expected)
+                yield StateDifference("job", uid, name, kept, expected)
         for name in ("allocated", "total_request"):
             sum_, total = getattr(job, name), getattr(added, name)
             names = {*sum_.keys(), *total.keys()}
             if any(abs(sum_[d] - total[d]) > EPS + _RELATIVE * abs(total[d]) for d in names):
-                yield Difference("job", uid, name, sum_.as_dict(), total.as_dict())
+                yield StateDifference("job", uid, name, sum_.as_dict(), total.as_dict())
 
 
-def of_tasks(cluster: Cluster, keys: Iterable[str]) -> Iterator[Difference]:
+def of_tasks(cluster: Cluster, keys: Iterable[str]) -> Iterator[StateDifference]:
     """Some pods whose status, node or job differs between the model's parts."""
     for key in keys:
         task = cluster.tasks.get(key)
         if task is None:
             continue
         if cluster.statuses[task.slot] != task.status:
-            yield Difference("pod", key, "status", cluster.statuses[task.slot], task.status)
+            yield StateDifference("pod", key, "status", cluster.statuses[task.slot], task.status)
         if task.takes_capacity and cluster.on_node.get(task.node, {}).get(key) is not task:
-            yield Difference("pod", key, "node", "it is not counted", task.node)
+            yield StateDifference("pod", key, "node", "it is not counted", task.node)
         if task.job and (task.job not in cluster.jobs or cluster.jobs[task.job].tasks.get(key) is not task):
-            yield Difference("pod", key, "job", "it is not a member", task.job)
+            yield StateDifference("pod", key, "job", "it is not a member", task.job)
 
 
-def correct(cluster: Cluster, found: Difference) -> None:
+def correct(cluster: Cluster, found: StateDifference) -> None:
     """Derive the numbers of the object again from its tasks."""
     cluster.dirty = True
     match found.kind:

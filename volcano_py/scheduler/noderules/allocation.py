@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
+from volcano_py.scheduler.framework.kernels.formulas import Formula, FormulaTerm
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -16,7 +16,7 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY, NVIDIA_GPU
 from volcano_py.scheduler.rules.allocation import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
-    Strategy,
+    ResourceScore,
     balance,
     balances,
     evenness,
@@ -38,7 +38,7 @@ class LeastAllocated:
     scope: Literal[Scope.LOCAL] = LOCAL
     batch = True
     _formula = Formula.LEAST_ALLOCATED
-    _strategy: ClassVar[Strategy] = LEAST_ALLOCATED
+    _strategy: ClassVar[ResourceScore] = LEAST_ALLOCATED
 
     def __init__(self, session: Session, weight: int) -> None:
         self._numbers = session.numbers
@@ -67,8 +67,8 @@ class LeastAllocated:
         ]
         return float(self._weight * mean(self._strategy, uses))
 
-    def term(self, task: Task) -> Term:
-        return Term(self._formula, (float(self._weight), *task.spec_class.nonzero.tolist()))
+    def term(self, task: Task) -> FormulaTerm:
+        return FormulaTerm(self._formula, (float(self._weight), *task.spec_class.nonzero.tolist()))
 
 
 class MostAllocated(LeastAllocated):
@@ -144,7 +144,7 @@ class BalancedAllocation:
         used = [n.kube_requested.item(row, node) for row, _ in dimensions]
         return float(self._weight * balance(capacities, used, [request for _, request in dimensions]))
 
-    def term(self, task: Task) -> Term | None:
+    def term(self, task: Task) -> FormulaTerm | None:
         if task.request[NVIDIA_GPU] > 0:
             return None
-        return Term(Formula.BALANCED, (float(self._weight), task.request.milli_cpu, task.request.memory))
+        return FormulaTerm(Formula.BALANCED, (float(self._weight), task.request.milli_cpu, task.request.memory))

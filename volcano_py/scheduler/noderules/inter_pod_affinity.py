@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.pod_index import PodIndex, pod_index, terms_of_class
 from volcano_py.scheduler.rules.arrays import Ints
 from volcano_py.scheduler.rules.domains import domains
-from volcano_py.scheduler.rules.pod_affinity import NOT_NEAR, TOO_NEAR, UNWANTED, Term, is_any, is_near, scores
+from volcano_py.scheduler.rules.pod_affinity import NOT_NEAR, TOO_NEAR, UNWANTED, AffinityTerm, is_any, is_near, scores
 
 
 class InterPodAffinity:
@@ -52,10 +52,10 @@ class InterPodAffinity:
             codes[~self._accepted_by_affinity(index, task, own.affinity)] = NOT_NEAR
         return codes
 
-    def _around(self, term: Term, pods: Ints) -> Ints:
+    def _around(self, term: AffinityTerm, pods: Ints) -> Ints:
         return domains(self._session.cluster, term.key).around(pods)
 
-    def _accepted_by_affinity(self, index: PodIndex, task: Task, terms: Sequence[Term]) -> Bools:
+    def _accepted_by_affinity(self, index: PodIndex, task: Task, terms: Sequence[AffinityTerm]) -> Bools:
         """Nodes whose domains hold pods that satisfy all required affinity terms together."""
         together = np.zeros(len(self._session.table), dtype=np.int64)
         for c in index.label_classes(terms[0].selector):

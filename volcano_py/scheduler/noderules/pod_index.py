@@ -20,7 +20,7 @@ from volcano_py.scheduler.model.jobs.spec_class import SpecClass
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.label_index import ByLabels, BySelector
 from volcano_py.scheduler.rules.arrays import Ints
-from volcano_py.scheduler.rules.pod_affinity import PodTerms, Term, terms_of
+from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, PodTerms, terms_of
 from volcano_py.scheduler.rules.spread import OWNERS
 
 
@@ -78,8 +78,8 @@ class PodIndex:
         self._classes: dict[tuple[str, ...], LabelClass] = {}
         self._by_labels: ByLabels[LabelClass] = ByLabels()
         self._holders: dict[int, Holders] = {}
-        self._anti_affinity: BySelector[tuple[Holders, Term]] = BySelector()
-        self._preferred: BySelector[tuple[Holders, Term]] = BySelector()
+        self._anti_affinity: BySelector[tuple[Holders, AffinityTerm]] = BySelector()
+        self._preferred: BySelector[tuple[Holders, AffinityTerm]] = BySelector()
         self._terms: dict[int, PodTerms] = {}
         self._own_terms: dict[int, PodTerms] = {}
         session.kube.on_pods(self._move)
@@ -152,15 +152,17 @@ class PodIndex:
         """The label classes that a selector can match."""
         return self._by_labels.candidates(selector)
 
-    def against(self, task: Task) -> Iterator[tuple[Holders, Term]]:
+    def against(self, task: Task) -> Iterator[tuple[Holders, AffinityTerm]]:
         """The pods with a required anti-affinity term that selects a task, with this term."""
         return self._selecting(self._anti_affinity, task)
 
-    def preferring(self, task: Task) -> Iterator[tuple[Holders, Term]]:
+    def preferring(self, task: Task) -> Iterator[tuple[Holders, AffinityTerm]]:
         """The same for preferred terms."""
         return self._selecting(self._preferred, task)
 
-    def _selecting(self, terms: BySelector[tuple[Holders, Term]], task: Task) -> Iterator[tuple[Holders, Term]]:
+    def _selecting(
+        self, terms: BySelector[tuple[Holders, AffinityTerm]], task: Task
+    ) -> Iterator[tuple[Holders, AffinityTerm]]:
         labels = task.pod.metadata.labels or {}
         namespace = self._session.cluster.others.get("Namespace", {}).get(task.namespace)
         of_namespace = namespace.metadata.labels if namespace is not None else None
@@ -168,7 +170,7 @@ class PodIndex:
             if term.selects(task.namespace, labels, of_namespace):
                 yield holders, term
 
-    def selected(self, term: Term) -> Ints:
+    def selected(self, term: AffinityTerm) -> Ints:
         """Per node, the number of pods that one of `own_terms` selects."""
         total = np.zeros(self.nodes, dtype=np.int64)
         for c in self.label_classes(term.selector):

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
+from volcano_py.scheduler.framework.kernels.formulas import Formula, FormulaTerm
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -35,5 +35,5 @@ class PodNumber:
         n = self._numbers
         return int(n.max_pods.item(node) <= n.kube_pods.item(node))
 
-    def term(self, task: Task) -> Term:
-        return Term(Formula.POD_NUMBER)
+    def term(self, task: Task) -> FormulaTerm:
+        return FormulaTerm(Formula.POD_NUMBER)

@@ -20,10 +20,10 @@ from volcano_py.scheduler.rules.domains import domains
 from volcano_py.scheduler.rules.spread import (
     OWNERS,
     SYSTEM_DEFAULTS,
-    Constraint,
     Counting,
     DomainPods,
     Preference,
+    SpreadConstraint,
     countings,
     default_selectors,
     included,
@@ -60,7 +60,7 @@ class TopologySpread:
         assert codes is not None  # `applies`
         return codes
 
-    def _counting(self, task: Task, constraints: list[Constraint]) -> list[Counting]:
+    def _counting(self, task: Task, constraints: list[SpreadConstraint]) -> list[Counting]:
         """By constraint: its domains, the nodes whose pods are counted, and the domains that have such nodes."""
         cluster = self._session.cluster
         cache = cluster.rule_cache()
@@ -93,7 +93,7 @@ class SpreadPreference:
     def constant(self, task: Task) -> float | None:
         return None if self._constraints(task) else 0.0
 
-    def _constraints(self, task: Task) -> list[Constraint]:
+    def _constraints(self, task: Task) -> list[SpreadConstraint]:
         if task.spec_class.spread:
             return _own(task, "ScheduleAnyway")
         selectors = default_selectors(task.pod, self._session.cluster) if self._defaults else ()
@@ -113,14 +113,14 @@ class SpreadPreference:
         return (self._weight * scores(preferences, candidates, need_all)).astype(np.float64)
 
 
-def _own(task: Task, when: str) -> list[Constraint]:
+def _own(task: Task, when: str) -> list[SpreadConstraint]:
     """The constraints of the pod with that `whenUnsatisfiable`."""
     labels = task.pod.metadata.labels or {}
     spread: list[TopologySpreadConstraint] = task.spec_class.spread
     return [of_pod(c, labels) for c in spread if c.when_unsatisfiable == when]
 
 
-def _included(session: Session, task: Task, c: Constraint) -> Bools:
+def _included(session: Session, task: Task, c: SpreadConstraint) -> Bools:
     """The nodes that count as members of domains."""
     cache, of = session.cluster.rule_cache(), task.spec_class
     key = (f"spread-members {c.affinity_counts} {c.taints_count}", of.id)
@@ -130,7 +130,7 @@ def _included(session: Session, task: Task, c: Constraint) -> Bools:
     return found
 
 
-def _pods(index: PodIndex, namespace: str, constraint: Constraint) -> Ints:
+def _pods(index: PodIndex, namespace: str, constraint: SpreadConstraint) -> Ints:
     """Per node, the namespace's pods that are selected and not being deleted."""
     total: Ints | None = None
     for c in index.label_classes(constraint.selectors[0]) if constraint.counts else ():

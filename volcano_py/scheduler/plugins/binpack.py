@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import field
 
 from volcano_py.scheduler.framework.arguments import get_int
-from volcano_py.scheduler.framework.kernels.formulas import Formula, Term
+from volcano_py.scheduler.framework.kernels.formulas import Formula, FormulaTerm
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -127,8 +127,8 @@ class _Fullness:
             score /= weights
         return score * (100 * self._weight)
 
-    def term(self, task: Task) -> Term:
+    def term(self, task: Task) -> FormulaTerm:
         counted = self._counted(task)
         weights = float(sum(weight for _, _, weight in counted))
         each = (float(number) for row, request, weight in counted if weight for number in (row, request, weight))
-        return Term(Formula.FULLNESS, (*each, weights, 100.0 * self._weight))
+        return FormulaTerm(Formula.FULLNESS, (*each, weights, 100.0 * self._weight))

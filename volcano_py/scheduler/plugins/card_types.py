@@ -64,7 +64,7 @@ class _Rule:
 
 
 class _Filter(_Rule):
-    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.Rejection]
+    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.CardRejection]
 
     def applies(self, task: Task) -> bool:
         return bool(self._protection or self._wishes(task).accepted)

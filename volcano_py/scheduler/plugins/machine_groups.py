@@ -44,7 +44,7 @@ class _Filter:
 
     name = "machine-groups"
     scope: Literal[Scope.DOMAIN] = DOMAIN
-    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.Rejection]
+    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.GroupRejection]
 
     def __init__(self, session: Session, arguments: MachineGroups.Arguments) -> None:
         self._jobs = session.jobs

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.arguments import get_int, not_negative
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import Constraint, SubJob
-from volcano_py.scheduler.framework.network.topology import Topology
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob, TierConstraint
+from volcano_py.scheduler.framework.network.topology import HyperNodeTree
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -70,7 +70,7 @@ class NetworkTopologyAware(Plugin):
         self.most_evicted = read.most_evicted if read.most_evicted > 0 else 8
 
     def on_session_open(self, session: Session) -> None:
-        domains = Domains(session, self.weights)
+        domains = HyperNodeAmounts(session, self.weights)
         narrow_first = session.deviations.narrow_domains_first
         gradients = Gradients(session.topology, domains, self.most_evicted, narrow_first)
 
@@ -105,7 +105,7 @@ def _favour(rates: dict[str, float], share: Callable[[str], float]) -> None:
             rates[name] += share(name)
 
 
-class Domains:
+class HyperNodeAmounts:
     """The capacity and the used amounts of HyperNodes, as columns [resources x HyperNodes]; only `used` changes."""
 
     def __init__(self, session: Session, weights: Mapping[str, int]) -> None:
@@ -223,7 +223,9 @@ class Gradients:
     An eviction tries at most `most_evicted` HyperNodes, those of the highest tiers. Volcano tries the highest first.
     """
 
-    def __init__(self, topology: Topology, domains: Domains, most_evicted: int, narrow_first: bool) -> None:
+    def __init__(
+        self, topology: HyperNodeTree, domains: HyperNodeAmounts, most_evicted: int, narrow_first: bool
+    ) -> None:
         self._topology = topology
         self._domains = domains
         self._most_evicted = most_evicted
@@ -231,7 +233,7 @@ class Gradients:
 
     def of(
         self,
-        constraint: Constraint | None,
+        constraint: TierConstraint | None,
         allocated: str,
         request: Callable[[], Resource],
         hyper_node: str,
@@ -317,7 +319,9 @@ class _Nearness:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
-    def __init__(self, session: Session, domains: Domains, weight: int, normal_pods: bool, fading: float) -> None:
+    def __init__(
+        self, session: Session, domains: HyperNodeAmounts, weight: int, normal_pods: bool, fading: float
+    ) -> None:
         self._session = session
         self._domains = domains
         self._weight = weight

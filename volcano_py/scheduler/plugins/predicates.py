@@ -40,7 +40,7 @@ from volcano_py.scheduler.noderules.volumes.volume_binding import (
 from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimits
 from volcano_py.scheduler.noderules.volumes.volume_restrictions import VolumeRestrictions
 from volcano_py.scheduler.noderules.volumes.volume_zone import VolumeZone
-from volcano_py.scheduler.rules.score_line import Point
+from volcano_py.scheduler.rules.score_line import LinePoint
 
 _GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"
 _PROPORTIONAL = (
@@ -79,7 +79,7 @@ class Predicates(Plugin):
         """Seconds for which a bind waits for its volumes to be provisioned and bound."""
         volume_weight: int = field(default=1, name="volumebinding.weight")
         """The weight of the score by storage capacity, with the feature gate StorageCapacityScoring."""
-        volume_shape: list[Point] = field(default_factory=lambda: [*EMPTIEST_FIRST], name="volumebinding.shape")
+        volume_shape: list[LinePoint] = field(default_factory=lambda: [*EMPTIEST_FIRST], name="volumebinding.shape")
         """The score (0 to 10) at a `utilization` (0 to 100) of the storage capacity; linear between the points."""
         device_timeout: int = field(default=600, name="dynamicresources.bindingTimeoutSeconds")
         """Seconds for which a bind waits for the binding conditions of its devices. Not in Volcano."""

@@ -27,7 +27,7 @@ _AFTER = 0.01
 _QOS = (BEST_EFFORT, BURSTABLE, GUARANTEED)
 
 
-class Strategy(msgspec.Struct):
+class NamedStrategy(msgspec.Struct):
     """The name of a strategy, with its parameters."""
 
     name: str = ""
@@ -51,7 +51,7 @@ class Rescheduling(Plugin):
         """The time between two runs, as a Go duration."""
         period: str = field(default="5m", name="metricsPeriod")
         """The period over which the load is averaged; only 10m is measured."""
-        strategies: list[Strategy] = field(default_factory=lambda: [Strategy(LOW_NODE_UTILIZATION)])
+        strategies: list[NamedStrategy] = field(default_factory=lambda: [NamedStrategy(LOW_NODE_UTILIZATION)])
         """The strategies that select victims."""
 
     arguments: Arguments

@@ -27,7 +27,7 @@ LEAST = "LeastAllocated"
 _DEFAULT_WEIGHT = 10
 
 
-class Strategy(msgspec.Struct):
+class FitStrategy(msgspec.Struct):
     """The scoring strategy of one resource."""
 
     type: str = LEAST
@@ -51,7 +51,7 @@ class Proportional(msgspec.Struct):
     resource_proportion: dict[str, float] = field(default_factory=dict, name="resourceProportion")
 
 
-class Proportion(NamedTuple):
+class IdleProportion(NamedTuple):
     """Cores, and gigabytes of memory (10⁹ bytes), to leave idle for each idle unit of a resource."""
 
     cpu: float
@@ -66,7 +66,7 @@ class ResourceStrategyFit(Plugin):
     class Arguments(PluginArguments):
         weight: int = field(default=_DEFAULT_WEIGHT, name="resourceStrategyFitWeight")
         """The weight of the strategies; a negative value means 10."""
-        resources: dict[str, Strategy] = {}
+        resources: dict[str, FitStrategy] = {}
         """The strategies by resource name; a name may end in `*`. None: cpu and memory with LeastAllocated."""
         sra: Sra = field(default_factory=Sra)
         proportional: Proportional = field(default_factory=Proportional)
@@ -78,26 +78,26 @@ class ResourceStrategyFit(Plugin):
         read = self.arguments
         self.weight = read.weight if read.weight >= 0 else _DEFAULT_WEIGHT
         self.sra, self.proportional = read.sra, read.proportional
-        self.resources: dict[str, Strategy] = {}
-        for name, s in (read.resources or {"cpu": Strategy(), "memory": Strategy()}).items():
+        self.resources: dict[str, FitStrategy] = {}
+        for name, s in (read.resources or {"cpu": FitStrategy(), "memory": FitStrategy()}).items():
             if name == "*" or "*" in name[:-1]:
                 continue
             kind = s.type if s.type in (MOST, LEAST) else LEAST
-            self.resources[name] = Strategy(kind, s.weight if s.weight > 0 else 1)
+            self.resources[name] = FitStrategy(kind, s.weight if s.weight > 0 else 1)
         self.scarce: dict[str, int] = {}
         """The weight of each resource that sra lists."""
         if self.sra.enable:
             weights = self.sra.resource_weight
             self.scarce = {name: not_negative(weights.get(name, 1), 1) for name in _listed(self.sra.resources)}
-        self.proportions: dict[str, Proportion] = {}
+        self.proportions: dict[str, IdleProportion] = {}
         """The amounts that stay idle for each resource that `proportional` lists."""
         if self.proportional.enable:
             rates = self.proportional.resource_proportion
             for name in _listed(self.proportional.resources):
                 cpu, memory = (not_negative(rates.get(f"{name}.{kind}", 1.0), 1.0) for kind in ("cpu", "memory"))
-                self.proportions[name] = Proportion(cpu, memory)
+                self.proportions[name] = IdleProportion(cpu, memory)
 
-    def strategy_of(self, resource: str) -> Strategy | None:
+    def strategy_of(self, resource: str) -> FitStrategy | None:
         """The strategy of a resource. An exact name has precedence over a pattern, a longer pattern over a shorter
         one."""
         if resource in self.resources:
@@ -227,7 +227,7 @@ class _Filter:
     name = "resource-strategy-fit"
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, session: Session, proportions: Mapping[str, Proportion]) -> None:
+    def __init__(self, session: Session, proportions: Mapping[str, IdleProportion]) -> None:
         self._numbers: NodeNumbers = session.numbers
         self._rows = session.table.rows
         self._proportions = proportions

@@ -31,7 +31,7 @@ ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
 TASK_ORDER = "volcano.sh/task-topology-task-order"
 
 
-class Topology(NamedTuple):
+class RoleTopology(NamedTuple):
     """The content of a PodGroup's annotations: groups of roles, and the order of roles."""
 
     affinity: list[list[str]]
@@ -39,7 +39,7 @@ class Topology(NamedTuple):
     order: list[str]
 
 
-def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> Topology | None:
+def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> RoleTopology | None:
     """The topology in the annotations of a job with these roles; None if there is none. Raises ValueError for an
     unknown role, or a role that is twice in a group."""
     if not any(annotations.get(key) for key in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)):
@@ -55,7 +55,7 @@ def read(annotations: Mapping[str, str], roles: Collection[str], job: str) -> To
                 raise ValueError(f"task {role} do not exist in job <{job}>")
             if role in named[:i]:
                 raise ValueError(f"task {role} is duplicate in job <{job}>")
-    return Topology(affinity, anti_affinity, order)
+    return RoleTopology(affinity, anti_affinity, order)
 
 
 def role_of(task: Task) -> str:
@@ -101,7 +101,7 @@ class _Bucket:
 class Manager:
     """The buckets of one job."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: RoleTopology) -> None:
         self._near: set[frozenset[str]] = set()
         """Pairs of roles with affinity; a role with affinity to itself is a set of one."""
         self._apart: set[frozenset[str]] = set()

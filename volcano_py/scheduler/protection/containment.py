@@ -14,7 +14,7 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.protection.plugin_conduct import PluginConduct
 from volcano_py.scheduler.protection.watchdog import CycleStuck, Watchdog
-from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Containment:
         if stuck.plugin:
             self.conduct.stuck(stuck.plugin, str(stuck), stuck.points, self._clock())
 
-    def ended(self, report: Report) -> None:
+    def ended(self, report: CycleReport) -> None:
         """A cycle has ended by itself."""
         session = report.session
         failed = {fault.plugin for fault in report.faults}

@@ -1,7 +1,8 @@
 """The lines of a recording: what changed the model, and each cycle with its inputs and its decisions.
 
-A recording begins with `Start` and the objects of the model at that moment; from then on its lines are the changes, in
-order. The same changes, applied to an empty model, make the same model, and `run_once` is a pure function of it.
+A recording begins with `RecordingStart` and the objects of the model at that moment; from then on its lines are the
+changes, in order. The same changes, applied to an empty model, make the same model, and `run_once` is a pure function
+of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FORMAT = "recording"
 VERSION = 1
 
 
-class Start(Struct, tag_field="line", tag="start"):
+class RecordingStart(Struct, tag_field="line", tag="start"):
     """The options of the model, and the number of the last cycle before."""
 
     cycle: int
@@ -53,13 +54,13 @@ class Forget(Struct, tag_field="line", tag="forget"):
     operation: Operation
 
 
-class Usage(Struct, tag_field="line", tag="usage"):
+class UsageEntry(Struct, tag_field="line", tag="usage"):
     """The measured load: time, cpu and memory by node."""
 
     of: dict[str, tuple[float, float, float]]
 
 
-class Reported(Struct, tag_field="line", tag="reported"):
+class ReportedEntry(Struct, tag_field="line", tag="reported"):
     """What the scheduler has reported and nominated so far."""
 
     conditions: dict[str, tuple[str, str]]
@@ -78,7 +79,7 @@ class Hold(Struct, tag_field="line", tag="hold"):
     all_nodes: str = ""
 
 
-class Settings(Struct, tag_field="line", tag="settings"):
+class SessionSettings(Struct, tag_field="line", tag="settings"):
     """The configuration from now on, as `msgspec.to_builtins` has it."""
 
     configuration: dict[str, Any]
@@ -96,4 +97,4 @@ class Cycle(Struct, tag_field="line", tag="cycle"):
     decisions: Raw
 
 
-Line = Start | Put | Remove | Assume | Forget | Usage | Reported | Hold | Settings | Cycle
+Line = RecordingStart | Put | Remove | Assume | Forget | UsageEntry | ReportedEntry | Hold | SessionSettings | Cycle

@@ -93,7 +93,7 @@ class RecordedCluster(Cluster):
 
     def everything(self) -> list[bytes]:
         """Lines that make this model out of an empty one."""
-        start = entries.Start(
+        start = entries.RecordingStart(
             self.cycle,
             tuple(sorted(self.shadow_schedulers)),
             self.default_queue,
@@ -116,7 +116,7 @@ class RecordedCluster(Cluster):
         reported, nominations = self.reported, self.nominations
         events = [(kind, key, message) for (kind, key), message in reported.events.items()]
         rounds: dict[str, tuple[int, int, float]] = {**self.keep(EvictionRounds).of_job}
-        all_reported = entries.Reported(
+        all_reported = entries.ReportedEntry(
             reported.conditions, events, reported.gates_removed, nominations.node_of, nominations.since, rounds
         )
         lines.append(_encode(all_reported))
@@ -145,8 +145,8 @@ def put(kind: str, obj: Any) -> entries.Put:
     return entries.Put(kind, msgspec.Raw(_encode(without_private(obj))))
 
 
-def usage(model: Cluster) -> entries.Usage:
-    return entries.Usage({name: (u.time, u.cpu, u.memory) for name, u in model.usage.items()})
+def usage(model: Cluster) -> entries.UsageEntry:
+    return entries.UsageEntry({name: (u.time, u.cpu, u.memory) for name, u in model.usage.items()})
 
 
 class Recorder:
@@ -212,7 +212,7 @@ class Recorder:
         if configuration is not self._settings:
             self._settings = configuration
             public = without_secrets(msgspec.to_builtins(msgspec.structs.replace(configuration, metrics={})))
-            model.lines.append(_encode(entries.Settings(public)))
+            model.lines.append(_encode(entries.SessionSettings(public)))
         self._cycle = entries.Cycle(
             model.cycle + 1,
             now,

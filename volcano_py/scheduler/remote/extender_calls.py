@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from volcano_py.scheduler.plugins.extender.mailbox import Answer, Key, Mailbox, Request
+from volcano_py.scheduler.plugins.extender.mailbox import ExtenderAnswer, ExtenderRequest, Key, Mailbox
 from volcano_py.scheduler.remote.http import CallError, call, decoded
 
 log = logging.getLogger(__name__)
@@ -61,21 +61,21 @@ class ExtenderCalls:
                 if requests:
                     self._answered()
 
-    async def _call(self, session: aiohttp.ClientSession, key: Key, request: Request) -> None:
+    async def _call(self, session: aiohttp.ClientSession, key: Key, request: ExtenderRequest) -> None:
         async with self._slots:
             try:
                 if self._has_just_failed(request.url):
                     raise CallError(_JUST_FAILED)
-                answer = Answer(time.time(), await self._post(session, request))
+                answer = ExtenderAnswer(time.time(), await self._post(session, request))
             except CallError as e:
-                answer = Answer(time.time(), error=str(e))
+                answer = ExtenderAnswer(time.time(), error=str(e))
             self._report(request.url, answer.error)
             self._mailbox().answers[key] = answer
 
     def _has_just_failed(self, url: str) -> bool:
         return time.monotonic() - self._failed.get(url, -_PAUSE) < _PAUSE
 
-    async def _notify(self, session: aiohttp.ClientSession, notice: Request) -> None:
+    async def _notify(self, session: aiohttp.ClientSession, notice: ExtenderRequest) -> None:
         if self._has_just_failed(notice.url):
             return  # each would take the timeout, while calls that decide wait
         try:
@@ -85,7 +85,7 @@ class ExtenderCalls:
         except CallError as e:
             self._report(notice.url, str(e))
 
-    async def _post(self, session: aiohttp.ClientSession, request: Request) -> Any:
+    async def _post(self, session: aiohttp.ClientSession, request: ExtenderRequest) -> Any:
         try:
             data = await asyncio.to_thread(lambda: orjson.dumps(request.body(), option=orjson.OPT_NON_STR_KEYS))
         except (TypeError, ValueError, KeyError, IndexError) as e:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from volcano_py.scheduler.rules.arrays import Floats, Ints
-from volcano_py.scheduler.rules.score_line import Point, on_line
+from volcano_py.scheduler.rules.score_line import LinePoint, on_line
 
 _HUNDRED, _HALF, _UNCHANGED, _ONE = (np.array(number) for number in (100.0, 0.5, 75.0, 1.0))
 """Arrays of dimension 0, which numpy does not have to convert."""
@@ -25,7 +25,7 @@ _HUNDRED, _HALF, _UNCHANGED, _ONE = (np.array(number) for number in (100.0, 0.5,
 # ---- how full ---------------------------------------------------------------------------------------------------
 
 
-class Strategy(NamedTuple):
+class ResourceScore(NamedTuple):
     """The score by one resource, of the amount in use and the capacity, which is above 0: 0 to 100, rounded down."""
 
     of_node: Callable[[int, int], int]
@@ -59,13 +59,13 @@ def _percent(part: Any, capacity: Any) -> Any:
     return np.floor(part, part)
 
 
-LEAST_ALLOCATED = Strategy(_free, _free_of_nodes)
+LEAST_ALLOCATED = ResourceScore(_free, _free_of_nodes)
 """Nodes with more free capacity score higher."""
-MOST_ALLOCATED = Strategy(_full, _full_of_nodes)
+MOST_ALLOCATED = ResourceScore(_full, _full_of_nodes)
 """Nodes with less free capacity score higher."""
 
 
-def mean(strategy: Strategy, uses: Sequence[tuple[int, int, int]]) -> int:
+def mean(strategy: ResourceScore, uses: Sequence[tuple[int, int, int]]) -> int:
     """The weighted mean over the resources that the node has, rounded down."""
     total = weights = 0
     for used, capacity, weight in uses:
@@ -74,7 +74,7 @@ def mean(strategy: Strategy, uses: Sequence[tuple[int, int, int]]) -> int:
     return total // weights if weights else 0
 
 
-def means(strategy: Strategy, uses: Sequence[tuple[Any, Any, int]], count: int) -> Any:
+def means(strategy: ResourceScore, uses: Sequence[tuple[Any, Any, int]], count: int) -> Any:
     """The same for `count` nodes."""
     total, weights = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for used, capacity, weight in uses:
@@ -86,7 +86,7 @@ def means(strategy: Strategy, uses: Sequence[tuple[Any, Any, int]], count: int) 
     return np.where(weights > 0, whole, 0)
 
 
-def mean_of_two(strategy: Strategy, used: Floats, capacity: Floats) -> Floats:
+def mean_of_two(strategy: ResourceScore, used: Floats, capacity: Floats) -> Floats:
     """The same for two resources of weight 1 that all nodes have: [resources x nodes]."""
     part = strategy.of_nodes(used, capacity)
     found: Floats = part[0] + part[1]
@@ -94,7 +94,7 @@ def mean_of_two(strategy: Strategy, used: Floats, capacity: Floats) -> Floats:
     return np.floor(found, found)
 
 
-def ratio(uses: Sequence[tuple[int, int, int]], shape: Sequence[Point]) -> int:
+def ratio(uses: Sequence[tuple[int, int, int]], shape: Sequence[LinePoint]) -> int:
     """The weighted mean by a piecewise linear function, rounded; resources with score 0 do not count."""
     total = weights = 0
     for used, capacity, weight in uses:
@@ -104,7 +104,7 @@ def ratio(uses: Sequence[tuple[int, int, int]], shape: Sequence[Point]) -> int:
     return (2 * total + weights) // (2 * weights) if weights else 0
 
 
-def ratios(uses: Sequence[tuple[Ints, Ints, int]], shape: Sequence[Point], count: int) -> Ints:
+def ratios(uses: Sequence[tuple[Ints, Ints, int]], shape: Sequence[LinePoint], count: int) -> Ints:
     """The same for `count` nodes."""
     line = np.array([on_line(shape, percent) for percent in range(101)], dtype=np.int64)
     total: Ints = np.zeros(count, dtype=np.int64)

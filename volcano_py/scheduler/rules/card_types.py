@@ -20,7 +20,7 @@ PREFERRED = "volcano.sh/preferred-card-types"
 ANNOTATIONS = (REQUIRED, PREFERRED)
 
 
-class Rejection(IntEnum):
+class CardRejection(IntEnum):
     """The codes of the filter, in the order of its checks; 0 accepts."""
 
     OTHER_TYPE = 1
@@ -29,9 +29,9 @@ class Rejection(IntEnum):
 
 
 TEXTS = {
-    Rejection.OTHER_TYPE: "node(s) didn't have a card type that the pod accepts",
-    Rejection.RARE: "node(s) had rare cards, which the pod doesn't name",
-    Rejection.GPU_NODE: "node(s) had cards, which the pod doesn't request",
+    CardRejection.OTHER_TYPE: "node(s) didn't have a card type that the pod accepts",
+    CardRejection.RARE: "node(s) had rare cards, which the pod doesn't name",
+    CardRejection.GPU_NODE: "node(s) had cards, which the pod doesn't request",
 }
 
 
@@ -56,7 +56,7 @@ class Protection(NamedTuple):
         return bool(self.rare or self.all_cards)
 
 
-class Cards(NamedTuple):
+class CardsOfNode(NamedTuple):
     """The cards of a node."""
 
     type: str
@@ -74,30 +74,30 @@ def wishes(annotations: Mapping[str, str], requested: Iterable[str], labels: Map
     )
 
 
-def cards(node: Node, labels: Mapping[str, str]) -> Cards:
+def cards(node: Node, labels: Mapping[str, str]) -> CardsOfNode:
     """The cards of a node. `labels`: for each resource of cards, the label of nodes with their type."""
     has = node.status.allocatable or {}
     held = [resource for resource in labels if resource in has and quantity.value(has[resource])]
     of_node = node.metadata.labels or {}
     types = (of_node.get(labels[resource], "") for resource in held)
-    return Cards(next((t for t in types if t), ""), bool(held))
+    return CardsOfNode(next((t for t in types if t), ""), bool(held))
 
 
-def kept_free(pod: Wishes, node: Cards, protection: Protection) -> Rejection | None:
+def kept_free(pod: Wishes, node: CardsOfNode, protection: Protection) -> CardRejection | None:
     """Why a node is kept free of the pod."""
     if node.type in protection.rare and node.type not in pod.accepted and node.type not in pod.preferred:
-        return Rejection.RARE
-    return Rejection.GPU_NODE if protection.all_cards and node.any and not pod.requests_cards else None
+        return CardRejection.RARE
+    return CardRejection.GPU_NODE if protection.all_cards and node.any and not pod.requests_cards else None
 
 
-def rejection(pod: Wishes, node: Cards, protection: Protection | None) -> Rejection | None:
+def rejection(pod: Wishes, node: CardsOfNode, protection: Protection | None) -> CardRejection | None:
     """Why a node rejects the pod. `protection`: None: no node is kept free by the filter."""
     if pod.accepted and node.type not in pod.accepted:
-        return Rejection.OTHER_TYPE
+        return CardRejection.OTHER_TYPE
     return kept_free(pod, node, protection) if protection else None
 
 
-def score(pod: Wishes, node: Cards, protection: Protection | None) -> int:
+def score(pod: Wishes, node: CardsOfNode, protection: Protection | None) -> int:
     """100 for a preferred type, 0 for a node that is kept free, 50 for others. `protection`: None: no node is kept free
     by the score."""
     if node.type in pod.preferred:
@@ -109,7 +109,7 @@ class NodeCards:
     """The cards of many nodes: each distinct sort once, and the sort of each node."""
 
     def __init__(self, nodes: Iterable[Node], labels: Mapping[str, str]) -> None:
-        numbers: dict[Cards, int] = {}
+        numbers: dict[CardsOfNode, int] = {}
         self._of_node = np.array([numbers.setdefault(cards(n, labels), len(numbers)) for n in nodes], dtype=np.intp)
         self._sorts = list(numbers)
 

@@ -15,7 +15,7 @@ LABEL = "volcano.sh/machine-group"
 """The label of nodes and of pods, if nothing else is configured."""
 
 
-class Rejection(IntEnum):
+class GroupRejection(IntEnum):
     """The codes of the filter; 0 accepts."""
 
     PRIVATE = 1
@@ -23,8 +23,8 @@ class Rejection(IntEnum):
 
 
 TEXTS = {
-    Rejection.PRIVATE: "node(s) belonged to another machine group",
-    Rejection.NOT_OWN: "node(s) didn't belong to the pod's machine group",
+    GroupRejection.PRIVATE: "node(s) belonged to another machine group",
+    GroupRejection.NOT_OWN: "node(s) didn't belong to the pod's machine group",
 }
 
 
@@ -48,12 +48,12 @@ def owner(node: Node, label: str) -> str:
     return (node.metadata.labels or {}).get(label, "")
 
 
-def rejection(group: str, owner: str, spill: bool) -> Rejection | None:
+def rejection(group: str, owner: str, spill: bool) -> GroupRejection | None:
     """Why a node of this owner rejects a pod of the group. `spill`: whether pods of a group may also run on nodes
     without a group."""
     if owner == group or (not owner and spill):
         return None
-    return Rejection.PRIVATE if owner else Rejection.NOT_OWN
+    return GroupRejection.PRIVATE if owner else GroupRejection.NOT_OWN
 
 
 class NodeOwners:

@@ -20,7 +20,7 @@ NOT_NEAR, TOO_NEAR, UNWANTED = 1, 2, 3
 """Why a node is rejected: by the pod's affinity, its anti-affinity, or the anti-affinity of other pods."""
 
 
-class Term:
+class AffinityTerm:
     """An affinity term of one pod, with its namespaces. Weights of anti-affinity are negative."""
 
     __slots__ = ("key", "namespaces", "selector", "spaces", "weight")
@@ -48,12 +48,12 @@ class Term:
         """A key that is equal for terms that select the same pods."""
         return self.namespaces, msgspec.msgpack.encode((self.selector, self.spaces))
 
-    def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> Term:
+    def resolved(self, namespaces: Mapping[str, Mapping[str, str]]) -> AffinityTerm:
         """The term with the names of the namespaces that its selector matches now. As in kube-scheduler, a selector
         without requirements also matches namespaces without an object."""
         if self.spaces is None or is_empty(self.spaces):
             return self
-        other = object.__new__(Term)
+        other = object.__new__(AffinityTerm)
         other.spaces, other.selector, other.key, other.weight = None, self.selector, self.key, self.weight
         other.namespaces = self.namespaces | {n for n, labels in namespaces.items() if matches(self.spaces, labels)}
         return other
@@ -62,11 +62,11 @@ class Term:
 class PodTerms(NamedTuple):
     """The affinity terms between pods of a pod."""
 
-    affinity: list[Term]
-    anti_affinity: list[Term]
-    preferred: list[Term]
+    affinity: list[AffinityTerm]
+    anti_affinity: list[AffinityTerm]
+    preferred: list[AffinityTerm]
 
-    def all(self) -> Iterator[Term]:
+    def all(self) -> Iterator[AffinityTerm]:
         for terms in self:
             yield from terms
 
@@ -91,14 +91,14 @@ def terms_of(affinity: Affinity | None, owner: str) -> PodTerms:
     )
 
 
-def _required(affinity: PodAffinity | None, owner: str) -> list[Term]:
+def _required(affinity: PodAffinity | None, owner: str) -> list[AffinityTerm]:
     terms = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    return [Term(t, owner) for t in terms or ()]
+    return [AffinityTerm(t, owner) for t in terms or ()]
 
 
-def _preferred(affinity: PodAffinity | None, owner: str, sign: int) -> list[Term]:
+def _preferred(affinity: PodAffinity | None, owner: str, sign: int) -> list[AffinityTerm]:
     terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else None
-    return [Term(t.pod_affinity_term, owner, sign * t.weight) for t in terms or ()]
+    return [AffinityTerm(t.pod_affinity_term, owner, sign * t.weight) for t in terms or ()]
 
 
 def is_near(required: Iterable[tuple[Any, Any]], first: bool) -> Any:

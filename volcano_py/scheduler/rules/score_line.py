@@ -10,14 +10,14 @@ _SHAPE_STEP = 10
 """Scores of a shape are 0 to 10."""
 
 
-class Point(msgspec.Struct, forbid_unknown_fields=True):
+class LinePoint(msgspec.Struct, forbid_unknown_fields=True):
     """A point of the line from utilisation (0–100) to score (0–10)."""
 
     utilization: int = 0
     score: int = 0
 
 
-def on_line(shape: Sequence[Point], utilization: int) -> int:
+def on_line(shape: Sequence[LinePoint], utilization: int) -> int:
     """The score at a utilisation, times ten."""
     for i, point in enumerate(shape):
         if utilization <= point.utilization:

@@ -41,7 +41,7 @@ NO_LABEL, TOO_MANY = 1, 2
 # ---- constraints ------------------------------------------------------------------------------------------------
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """A constraint of a pod, with the values of its matchLabelKeys."""
 
     key: str
@@ -63,7 +63,7 @@ class Constraint(NamedTuple):
         return not all(is_empty(s) for s in self.selectors)
 
 
-def of_pod(c: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+def of_pod(c: TopologySpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
     """A constraint of the specification of a pod with these labels."""
     if c.label_selector is None:
         return with_selectors(c, ())
@@ -71,10 +71,10 @@ def of_pod(c: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint
     return with_selectors(c, (c.label_selector, LabelSelector(match_labels=same)) if same else (c.label_selector,))
 
 
-def with_selectors(c: TopologySpreadConstraint, selectors: tuple[LabelSelector, ...]) -> Constraint:
+def with_selectors(c: TopologySpreadConstraint, selectors: tuple[LabelSelector, ...]) -> SpreadConstraint:
     """A constraint that counts the pods which these selectors select."""
     affinity, taints = c.node_affinity_policy != "Ignore", c.node_taints_policy == "Honor"
-    return Constraint(c.topology_key, c.max_skew, c.min_domains or 1, selectors, affinity, taints)
+    return SpreadConstraint(c.topology_key, c.max_skew, c.min_domains or 1, selectors, affinity, taints)
 
 
 def default_selectors(pod: Pod, cluster: Cluster) -> tuple[LabelSelector, ...]:
@@ -105,7 +105,7 @@ def default_selectors(pod: Pod, cluster: Cluster) -> tuple[LabelSelector, ...]:
 
 def included(
     cluster: Cluster,
-    c: Constraint,
+    c: SpreadConstraint,
     labels: Mapping[str, str] | None,
     required: NodeSelector | None,
     tolerations: Sequence[Toleration],
@@ -121,7 +121,7 @@ def included(
 
 def includes(
     node: Node,
-    c: Constraint,
+    c: SpreadConstraint,
     labels: Mapping[str, str] | None,
     required: NodeSelector | None,
     tolerations: Sequence[Toleration],
@@ -165,7 +165,7 @@ def countings(all_domains: Sequence[Domains], members: Sequence[Bools]) -> list[
 class DomainPods:
     """The pods that a constraint counts in each domain, for a pod with these labels."""
 
-    def __init__(self, c: Constraint, counting: Counting, pods: Ints, labels: Mapping[str, str]) -> None:
+    def __init__(self, c: SpreadConstraint, counting: Counting, pods: Ints, labels: Mapping[str, str]) -> None:
         self._constraint = c
         self._domains = counting.domains
         self._exists = counting.exists
@@ -213,7 +213,7 @@ class DomainPods:
 class Preference(NamedTuple):
     """What the score reads of a constraint: the pods that it selects on each node, and the result of `included`."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     domains: Domains
     pods: Ints
     members: Bools

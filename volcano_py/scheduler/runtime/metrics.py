@@ -30,7 +30,7 @@ from volcano_py.kube.request_metrics import RequestMetrics
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
-from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.device_metrics import DeviceMetrics
 
 # Go's client has no series of creation times, and no dashboard expects them.
@@ -170,7 +170,7 @@ class Metrics:
                 self.job_start.labels(*labels).set(job.created)
                 self.job_last.labels(*labels).set(now)
 
-    def cycle(self, report: Report, seconds: float) -> None:
+    def cycle(self, report: CycleReport, seconds: float) -> None:
         """A cycle has ended."""
         self.cycles.inc()
         self.e2e.observe(max(0.0, seconds * 1000))

@@ -12,7 +12,7 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.model.plan import Event, Operation
-from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.failed_cycles import FailedCycles
 from volcano_py.scheduler.runtime.metrics import Metrics
 
@@ -47,7 +47,7 @@ class Reporter:
         """Report warnings again that occur with the new configuration, too."""
         self._reported_warnings.clear()
 
-    def cycle(self, number: int, report: Report, seconds: float, written: bool = True) -> None:
+    def cycle(self, number: int, report: CycleReport, seconds: float, written: bool = True) -> None:
         """Report a cycle that has ended. `written`: its plan goes to the API server."""
         if written and (report.bound or report.evicted):
             log.info("cycle %d: %d bound, %d evicted in %.0f ms", number, report.bound, report.evicted, seconds * 1000)
@@ -95,7 +95,7 @@ class Reporter:
         m.unknown.set(self._cache.resync.unknown)
         return m.expose()
 
-    def _warnings(self, report: Report) -> None:
+    def _warnings(self, report: CycleReport) -> None:
         for text in report.warnings:
             if self._warn(text, text):
                 self._configuration.warn(text)

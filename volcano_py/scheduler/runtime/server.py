@@ -25,7 +25,7 @@ from volcano_py.scheduler.cache import summary
 from volcano_py.scheduler.cache.audit.audit import Audit
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump, parts
-from volcano_py.scheduler.cache.filters import Filters, parse_node_selector
+from volcano_py.scheduler.cache.filters import ObjectFilters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
@@ -35,7 +35,7 @@ from volcano_py.scheduler.configuration.extensions import extended, profile_plug
 from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.configuration.reload import INTERVAL
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
-from volcano_py.scheduler.dispatch.messages import Result, Revoke, Settings
+from volcano_py.scheduler.dispatch.messages import DispatcherSettings, Result, Revoke
 from volcano_py.scheduler.framework.kernels.choice import chosen, use_compiled_for
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.cluster import Cluster
@@ -53,7 +53,7 @@ from volcano_py.scheduler.remote.chip_report_maps import ChipReportMaps
 from volcano_py.scheduler.remote.device_config_map import DeviceConfigMap
 from volcano_py.scheduler.remote.extender_calls import ExtenderCalls
 from volcano_py.scheduler.remote.usage_source import UsageSource
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.scheduler.runtime import auditing
 from volcano_py.scheduler.runtime.auditing import Auditing
 from volcano_py.scheduler.runtime.collection import paused
@@ -92,7 +92,7 @@ class Scheduler:
         self.source = source_of(options, self.registry)
         self.cycles = 0
         """Sessions opened so far."""
-        self.last_report: Report | None = None
+        self.last_report: CycleReport | None = None
         self.ports: dict[str, int] = {}
         """The ports of metrics and healthz."""
         self.stopping = False
@@ -118,7 +118,7 @@ class Scheduler:
             self.recorder = Recorder(Path(options.record), model, options.record_limit * 2**20)
         self.cache = Cache(
             model,
-            Filters(names, from_environment(), parse_node_selector(options.node_selector)),
+            ObjectFilters(names, from_environment(), parse_node_selector(options.node_selector)),
             self._write_event,
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
@@ -343,7 +343,7 @@ class Scheduler:
         if self.shadow is None:  # which assumes nothing, so that its model is complete
             self.rebuild.begin()
 
-    def _try(self) -> Report:
+    def _try(self) -> CycleReport:
         """A cycle of which nothing is kept."""
         configuration, sample_size = self.source.configuration, self.options.sample_size
         model = self.cache.model
@@ -481,10 +481,10 @@ def _agent(options: Options) -> str:
     return "volcano-py/scheduler-shadow" if options.shadow else "volcano-py/scheduler"
 
 
-def settings_of(options: Options) -> Settings:
+def settings_of(options: Options) -> DispatcherSettings:
     """The dispatcher's part of the options."""
     o = options
-    return Settings(
+    return DispatcherSettings(
         kubeconfig=o.kubeconfig,
         master=o.master,
         qps=o.kube_api_qps,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
-from volcano_py.scheduler.dispatch.messages import Revoke, Settings
+from volcano_py.scheduler.dispatch.messages import DispatcherSettings, Revoke
 from volcano_py.scheduler.model.plan import Event, Operation
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 class SilentHandle(DispatcherHandle):
     """Cycles may always run; nothing is written. Events about objects that cannot be used become log lines."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings, lambda operation, result: None, lambda leading: None)
         self.leading = True
 

@@ -22,7 +22,7 @@ _ENDED_KEPT = 10_000
 
 
 @dataclass
-class Start:
+class ObservedStart:
     """Pods of one job that got their nodes, until a decision of ours is compared with it."""
 
     job: str
@@ -50,7 +50,7 @@ class ObservedCluster(Cluster):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.clock: Callable[[], float] | None = None
-        self.starts: dict[str, Start] = {}
+        self.starts: dict[str, ObservedStart] = {}
         """By job, in the order in which they began."""
         self.ended: deque[Ended] = deque(maxlen=_ENDED_KEPT)
         """Oldest first."""
@@ -93,7 +93,7 @@ class ObservedCluster(Cluster):
         if kind == "PodGroup" and f"{namespace}/{name}" not in self.jobs:
             self.arrived.pop(f"{namespace}/{name}", None)
 
-    def settled(self, now: float, settle: float) -> list[Start]:
+    def settled(self, now: float, settle: float) -> list[ObservedStart]:
         """The starts about which no event has come for `settle` seconds, oldest first. Drops what none needs."""
         needed = min((s.first for s in self.starts.values()), default=now) - settle
         while self.ended and self.ended[0].time < needed:
@@ -102,7 +102,7 @@ class ObservedCluster(Cluster):
         limit, longest = now - settle, now - PATIENCE * settle
         return [start for start in self.starts.values() if start.last <= limit or start.first <= longest]
 
-    def evaluated(self, start: Start) -> None:
+    def evaluated(self, start: ObservedStart) -> None:
         """A start needs not be kept any more."""
         del self.starts[start.job]
 
@@ -114,7 +114,7 @@ class ObservedCluster(Cluster):
                 self.skipped += 1
                 return
             group = job.pod_group if not job.shadow and job.native is None else None
-            start = self.starts.setdefault(job.uid, Start(job.uid, now, now, group))
+            start = self.starts.setdefault(job.uid, ObservedStart(job.uid, now, now, group))
             start.last = now
             start.pods[task.key] = before
             start.nodes[task.key] = after.spec.node_name

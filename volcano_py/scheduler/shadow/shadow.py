@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.run_once import Report
+from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.shadow import report
 from volcano_py.scheduler.shadow.comparison import Comparison
 from volcano_py.scheduler.shadow.metrics import ShadowMetrics
@@ -29,7 +29,7 @@ class Shadow:
     """The comparison of one process. `decide` runs a cycle over the model without assuming its plan."""
 
     def __init__(
-        self, model: ObservedCluster, registry: CollectorRegistry, settle: float, decide: Callable[[], Report]
+        self, model: ObservedCluster, registry: CollectorRegistry, settle: float, decide: Callable[[], CycleReport]
     ) -> None:
         self.comparison = Comparison(settle)
         self._model = model
@@ -38,7 +38,7 @@ class Shadow:
         self._decide = decide
         self._begun = time.time()
 
-    def decided(self, found: Report) -> None:
+    def decided(self, found: CycleReport) -> None:
         """A cycle over the model as it is has ended."""
         model = self._model
         jobs = {model.tasks[f"{op.namespace}/{op.name}"].job for op in found.plan if isinstance(op, Bind)}

@@ -20,8 +20,8 @@ from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.run_once import Report
-from volcano_py.scheduler.shadow.observed import ObservedCluster, Start
+from volcano_py.scheduler.run_once import CycleReport
+from volcano_py.scheduler.shadow.observed import ObservedCluster, ObservedStart
 
 Pods = dict[str, core.Pod | None]
 """By key; None: absent."""
@@ -47,7 +47,7 @@ class State(NamedTuple):
     groups: list[PodGroup]
 
 
-def evaluate(model: ObservedCluster, start: Start, settle: float, decide: Callable[[], Report]) -> Verdict:
+def evaluate(model: ObservedCluster, start: ObservedStart, settle: float, decide: Callable[[], CycleReport]) -> Verdict:
     """What ours decides about a start. `decide` runs a cycle over the model without assuming its plan."""
     first: Verdict | None = None
     for state in states(model, start, settle):
@@ -60,7 +60,7 @@ def evaluate(model: ObservedCluster, start: Start, settle: float, decide: Callab
     return first
 
 
-def states(model: ObservedCluster, start: Start, settle: float) -> Iterator[State]:
+def states(model: ObservedCluster, start: ObservedStart, settle: float) -> Iterator[State]:
     """States that the live scheduler may have seen, the most likely first."""
     mine: Pods = dict(start.pods)
     later = [s for s in model.starts.values() if s.first >= start.first and s is not start]
@@ -77,7 +77,7 @@ def states(model: ObservedCluster, start: Start, settle: float) -> Iterator[Stat
     yield State(waiting | mine, groups)
 
 
-def _moments(model: ObservedCluster, start: Start, settle: float) -> list[float]:
+def _moments(model: ObservedCluster, start: ObservedStart, settle: float) -> list[float]:
     """Moments at which the live scheduler may have looked: when the start was seen, and before each change that came
     shortly before."""
     times = {e.time for e in model.ended} | {when for uid, when in model.arrived.items() if uid != start.job}
@@ -124,7 +124,7 @@ def _group(model: Cluster, key: str) -> PodGroup | None:
     return job.pod_group if job is not None and not job.shadow else None
 
 
-def _verdict(model: Cluster, start: Start, report: Report) -> Verdict:
+def _verdict(model: Cluster, start: ObservedStart, report: CycleReport) -> Verdict:
     ours = {f"{op.namespace}/{op.name}": op.node for op in report.plan if isinstance(op, Bind)}
     mine = {key: ours[key] for key in start.pods if key in ours}
     if mine:

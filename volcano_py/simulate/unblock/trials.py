@@ -16,7 +16,7 @@ from volcano_py.scheduler.framework.session import Session, Shard
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.plan import Evict
-from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
+from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 
 
 class Edit(NamedTuple):
@@ -80,7 +80,7 @@ class Trials:
             for edit in reversed(before):
                 self._put(edit)
 
-    def _run(self) -> Report:
+    def _run(self) -> CycleReport:
         self.count += 1
         report = run_once(
             self.cluster,
@@ -120,7 +120,7 @@ class Trials:
         return cluster.others.get(edit.kind, {}).get(key)
 
 
-def _evicts_for(report: Report, uid: str) -> bool:
+def _evicts_for(report: CycleReport, uid: str) -> bool:
     """Whether pods are evicted for a job, and their capacity is sufficient for its minimum."""
     job = report.session.jobs.get(uid)
     if job is None or not job.counts[st.PIPELINED] or not job.is_pipelined():

@@ -11,7 +11,7 @@ from volcano_py.scheduler.actions.eviction.victims.unit_plans import Members, wi
 from volcano_py.scheduler.actions.eviction.will_start import will_start
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.statement import Statement, Step
+from volcano_py.scheduler.framework.statement import Statement, StatementStep
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
@@ -49,7 +49,7 @@ def undo_needless(session: Session, statement: Statement) -> None:
     """
     if not session.deviations.fewest_victims:
         return
-    pipelined: dict[int, list[Step]] = {}
+    pipelined: dict[int, list[StatementStep]] = {}
     for step in statement.steps:
         if step.kind == "pipeline":
             pipelined.setdefault(step.node, []).append(step)
@@ -63,7 +63,7 @@ def undo_needless(session: Session, statement: Statement) -> None:
             session.moves.start_eviction(step.task)
 
 
-def _lacks(session: Session, step: Step, victim: Task) -> bool:
+def _lacks(session: Session, step: StatementStep, victim: Task) -> bool:
     """Whether a pipelined task lacks capacity on its node if the victim stays. The amounts decide in most cases, which
     is cheaper than undoing the eviction in every plugin."""
     n, node = session.numbers, step.node
@@ -75,7 +75,7 @@ def _lacks(session: Session, step: Step, victim: Task) -> bool:
     return False
 
 
-def _still_fits(session: Session, step: Step) -> bool:
+def _still_fits(session: Session, step: StatementStep) -> bool:
     """Whether a task can still be pipelined on its node. What a victim frees can also be the limit of a queue."""
     task, node = step.task, step.node
     session.moves.unplace(task)

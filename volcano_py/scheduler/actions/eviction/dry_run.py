@@ -22,7 +22,7 @@ from volcano_py.scheduler.model.jobs.task import Task
 _AFFINITY = "InterPodAffinity"
 
 
-class Candidate(NamedTuple):
+class EvictionCandidate(NamedTuple):
     """A node with its victims, the most important first."""
 
     node: int
@@ -31,14 +31,14 @@ class Candidate(NamedTuple):
 
 def best_candidate(
     session: Session, task: Task, nodes: list[int], may_evict: Callable[[Task], bool], most: int
-) -> Candidate | None:
+) -> EvictionCandidate | None:
     """The node with the smallest loss, among the first `most` nodes that can be made to fit."""
-    found: list[Candidate] = []
+    found: list[EvictionCandidate] = []
     for node in nodes:
         with session.events.dry_run():
             victims = _dry_run(session, task, node, may_evict)
         if victims:
-            found.append(Candidate(node, victims))
+            found.append(EvictionCandidate(node, victims))
             if len(found) >= most:
                 break
     if not found:
@@ -97,7 +97,7 @@ def _dry_run(session: Session, task: Task, node: int, may_evict: Callable[[Task]
     return needed
 
 
-def _loss(session: Session, candidate: Candidate) -> tuple[float, ...]:
+def _loss(session: Session, candidate: EvictionCandidate) -> tuple[float, ...]:
     """Smaller is better: the first victim's priority, the sum of priorities, their number, how long they have run."""
     priorities = [v.pod.spec.priority or 0 for v in candidate.victims]
     highest = max(priorities)

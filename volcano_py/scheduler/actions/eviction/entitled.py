@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
-from volcano_py.scheduler.actions.eviction.entitled_attempt import Attempt
+from volcano_py.scheduler.actions.eviction.entitled_attempt import EntitledAttempt
 from volcano_py.scheduler.actions.eviction.gangs import wanted_by_gang
 from volcano_py.scheduler.actions.eviction.placed_tasks import PermittedVictims
 from volcano_py.scheduler.actions.placing.arrangement import Lacking, lacking
@@ -22,7 +22,7 @@ from volcano_py.scheduler.framework.extension_points.hyper_nodes import EVICT
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.statement import Statement, Step
+from volcano_py.scheduler.framework.statement import Statement, StatementStep
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 
@@ -54,10 +54,10 @@ class EntitledGangs:
         if shape in self._tried:
             return False
         choices = _choices(session, job)
-        best: tuple[tuple[float, int], Statement, list[Step], str] | None = None
+        best: tuple[tuple[float, int], Statement, list[StatementStep], str] | None = None
         for tasks in choices:
             for domain in _domains(session, job):
-                attempt = Attempt(session, job, tasks, domain, self._permitted(session, job))
+                attempt = EntitledAttempt(session, job, tasks, domain, self._permitted(session, job))
                 statement = attempt.plan(self._listed < MOST_UNITS_OF_CYCLE)
                 self._listed += attempt.listed
                 if statement is None:

@@ -36,7 +36,7 @@ MOST_NODES = 50
 """How many nodes are compared for a member for which whole jobs are evicted."""
 
 
-class Attempt:
+class EntitledAttempt:
     """The search for evictions that make some members of a gang fit into a domain."""
 
     def __init__(

@@ -20,10 +20,10 @@ from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, refill
 from volcano_py.scheduler.actions.placing.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import Constraint, SubJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob, TierConstraint
 from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.framework.statement import Statement, Step
+from volcano_py.scheduler.framework.statement import Statement, StatementStep
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 
@@ -32,7 +32,7 @@ class Solution(NamedTuple):
     """The steps of a dry run below one HyperNode, and the tasks that it leaves."""
 
     hyper_node: str
-    steps: list[Step]
+    steps: list[StatementStep]
     left: Worksheet
     score: float
     places: dict[str, str]
@@ -98,7 +98,7 @@ def _by_score_bound(
     return sorted(bounds, key=lambda b: (-b[0], b[1]))
 
 
-def _nowhere(constraint: Constraint | None, around: str, below: str, request: Resource | None) -> str:
+def _nowhere(constraint: TierConstraint | None, around: str, below: str, request: Resource | None) -> str:
     """The message of a job for which the plugins name no HyperNode."""
     if constraint is not None and constraint.label:
         return f"no domain of the node label {constraint.label} has capacity for all of its pods"
@@ -209,7 +209,7 @@ def _allocate_sub_job(
 
 def _best_place(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: TaskQueue, hyper_nodes: list[str]
-) -> tuple[str, float, list[Step], TaskQueue] | None:
+) -> tuple[str, float, list[StatementStep], TaskQueue] | None:
     """The HyperNode with the highest score in which the sub-job fits: its name, score, the steps, and the tasks left
     over.
 
@@ -224,7 +224,7 @@ def _best_place(
         equals = sorted(name for name in hyper_nodes if single[name] == rate)
         together = session.network.hyper_node_scores(sub, equals) if len(equals) > 1 else single
         preferred = any(together[name] != rate for name in equals)
-        first: tuple[str, list[Step], TaskQueue] | None = None
+        first: tuple[str, list[StatementStep], TaskQueue] | None = None
         for name in sorted(equals, key=lambda n: -together[n]):
             job.forget_fit_errors(sub)
             todo = tasks.copy()
@@ -245,9 +245,9 @@ def _best_place(
 
 def _best_of_all(
     session: Session, queue: Queue, job: SessionJob, sub: SubJob, tasks: TaskQueue, hyper_nodes: list[str]
-) -> tuple[str, float, list[Step], TaskQueue] | None:
+) -> tuple[str, float, list[StatementStep], TaskQueue] | None:
     """The same with every HyperNode tried, as in Volcano, if dry runs change later decisions."""
-    found: dict[str, tuple[list[Step], TaskQueue]] = {}
+    found: dict[str, tuple[list[StatementStep], TaskQueue]] = {}
     for name in hyper_nodes:
         job.forget_fit_errors(sub)
         todo = tasks.copy()

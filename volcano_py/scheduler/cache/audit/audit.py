@@ -246,14 +246,14 @@ class Audit:
         for some in _slices(list(model.tasks)):
             await self._correct(verification.of_tasks(model, some))
 
-    async def _correct(self, differences: Iterator[verification.Difference]) -> None:
+    async def _correct(self, differences: Iterator[verification.StateDifference]) -> None:
         for found in list(differences):
             verification.correct(self._cache.model, found)
             self._report_sum(found)
             self._cache.changed()
         await self._sleep(0)
 
-    def _report_sum(self, found: verification.Difference) -> None:
+    def _report_sum(self, found: verification.StateDifference) -> None:
         kind = {"node": "Node", "job": "PodGroup", "pod": "Pod"}[found.kind]
         known = modelled.object_of(self._cache.model, kind, found.name)
         uid = known.metadata.uid if known is not None else ""

@@ -15,8 +15,8 @@ from volcano_py.api.scheduling import PodGroup, PodGroupCondition
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.gang_counts import GangCounts
 from volcano_py.scheduler.framework.jobs.sub_job import (
-    Constraint,
     SubJob,
+    TierConstraint,
     constraint,
     match_index,
     sub_group_of,
@@ -106,7 +106,7 @@ class SessionJob(GangCounts):
         self.last_transaction: dict[str, LastTry] | None = None
         """By task key."""
         self._roles: dict[str, list[int]] | None = None
-        self.constraint: Constraint | None = None
+        self.constraint: TierConstraint | None = None
         """How close together the pods of the job must be; None: no constraint."""
         self.allocated_hyper_node = ""
         """The lowest HyperNode that contains all of its placed tasks."""
@@ -126,7 +126,9 @@ class SessionJob(GangCounts):
         policies = spec.sub_group_policy or []
         key = self.model.topology_key
         self.constraint = (
-            Constraint(None, key) if key else constraint(spec.network_topology, tier_of_name, root_tier, unknown_waits)
+            TierConstraint(None, key)
+            if key
+            else constraint(spec.network_topology, tier_of_name, root_tier, unknown_waits)
         )
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier

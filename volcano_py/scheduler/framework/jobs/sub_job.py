@@ -25,7 +25,7 @@ _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 BELOW_ALL_TIERS = -1
 
 
-class Constraint(NamedTuple):
+class TierConstraint(NamedTuple):
     """How close together tasks must be in this session: within one HyperNode of at most this tier.
 
     Soft constraints have become hard ones with the tier of the whole cluster; None: the tier does not exist, and there
@@ -57,7 +57,7 @@ class SubJob(GangCounts):
     )
 
     def __init__(
-        self, uid: str, gid: str, min_available: int, constraint: Constraint | None, match_index: int = 0
+        self, uid: str, gid: str, min_available: int, constraint: TierConstraint | None, match_index: int = 0
     ) -> None:
         self.uid = uid
         self.gid = gid
@@ -93,7 +93,7 @@ class SubJob(GangCounts):
 
 def constraint(
     topology: NetworkTopology | None, tier_of_name: dict[str, int], soft_tier: int, unknown_waits: bool = False
-) -> Constraint | None:
+) -> TierConstraint | None:
     """The constraint of a topology in this session. `soft_tier`: the tier of a soft one.
 
     `unknown_waits`: the name of a tier that does not exist is a constraint that nothing meets.
@@ -101,15 +101,15 @@ def constraint(
     if topology is None:
         return None
     if topology.mode == SOFT:
-        return Constraint(soft_tier)
+        return TierConstraint(soft_tier)
     if topology.mode != HARD:
-        return Constraint(None)
+        return TierConstraint(None)
     if topology.highest_tier_allowed is None and topology.highest_tier_name:
         name = topology.highest_tier_name
         if unknown_waits and name not in tier_of_name:
-            return Constraint(BELOW_ALL_TIERS, unknown=name)
-        return Constraint(tier_of_name.get(name))
-    return Constraint(topology.highest_tier_allowed)
+            return TierConstraint(BELOW_ALL_TIERS, unknown=name)
+        return TierConstraint(tier_of_name.get(name))
+    return TierConstraint(topology.highest_tier_allowed)
 
 
 def sub_group_of(task: Task, policies: Iterable[SubGroupPolicy]) -> tuple[SubGroupPolicy, list[str]] | None:

@@ -1,8 +1,8 @@
 """Node rules as data, so that a compiled kernel can evaluate them without calls to Python. Not in Volcano.
 
-A LOCAL rule may have a method `term(task)`. It returns the rule for the task's class as a `Term`, one of a few formulas
-with its constants, or None if no formula applies. A `Program` consists of the terms of all rules of a class; if one of
-the rules has no term, the class has no program and its rules are called.
+A LOCAL rule may have a method `term(task)`. It returns the rule for the task's class as a `FormulaTerm`, one of a few
+formulas with its constants, or None if no formula applies. A `Program` consists of the terms of all rules of a class;
+if one of the rules has no term, the class has no program and its rules are called.
 
 A program adds in the order of `class_view.total`: floating-point sums depend on the order.
 """
@@ -26,7 +26,7 @@ Wholes = NDArray[np.int64]
 
 
 class Formula(IntEnum):
-    """What a term computes. The constants are those of `Term`; rows are rows of the node table."""
+    """What a term computes. The constants are those of `FormulaTerm`; rows are rows of the node table."""
 
     POD_NUMBER = 0
     """A filter: the node accepts another pod."""
@@ -48,7 +48,7 @@ class Formula(IntEnum):
     """The end of what one plugin adds to the first or to the second sum."""
 
 
-class Term(NamedTuple):
+class FormulaTerm(NamedTuple):
     """A formula with its constants; FULLNESS: three constants for each resource."""
 
     formula: Formula
@@ -88,10 +88,10 @@ class Operations(NamedTuple):
 _ALL: Bools = np.empty(0, dtype=bool)
 
 
-def term_of(rule: LocalFilter | LocalScore, task: Task) -> Term | None:
+def term_of(rule: LocalFilter | LocalScore, task: Task) -> FormulaTerm | None:
     """The term of a rule; None if it has none."""
     make = getattr(rule, "term", None)
-    term: Term | None = None if make is None else make(task)
+    term: FormulaTerm | None = None if make is None else make(task)
     return term
 
 

@@ -20,7 +20,7 @@ ROOT = "<cluster-top-hypernode>"
 """The HyperNode of the whole cluster; the name is Volcano's."""
 
 
-class Topology:
+class HyperNodeTree:
     """HyperNodes by name, with their nodes' columns, and their ancestors."""
 
     def __init__(self, hyper_nodes: HyperNodes, table: NodeTable) -> None:
@@ -138,12 +138,12 @@ class Topology:
         return order
 
 
-def topology_of(cluster: Cluster) -> Topology:
+def topology_of(cluster: Cluster) -> HyperNodeTree:
     """The current topology of the cluster; built again when HyperNodes or nodes have changed."""
     cache, key = cluster.rule_cache(), ("topology", 0)
-    found: tuple[HyperNodes, Topology] | None = cache.get(key)
+    found: tuple[HyperNodes, HyperNodeTree] | None = cache.get(key)
     if found is None or found[0] is not cluster.hyper_nodes:
-        found = cache[key] = (cluster.hyper_nodes, Topology(cluster.hyper_nodes, cluster.nodes))
+        found = cache[key] = (cluster.hyper_nodes, HyperNodeTree(cluster.hyper_nodes, cluster.nodes))
     return found[1]
 
 

@@ -9,7 +9,7 @@ from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
 
 
-class Demand(NamedTuple):
+class PodClaimDemand(NamedTuple):
     """The requirements of a pod's claims; None for a type of claims that the pod does not have."""
 
     volumes: VolumeDemand | None = None
@@ -27,5 +27,5 @@ class Demand(NamedTuple):
         return self.volumes.counted if self.volumes is not None else ()
 
 
-NONE = Demand()
+NONE = PodClaimDemand()
 """The demand of a pod without claims."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from volcano_py.api import core
 from volcano_py.scheduler.model.claims import resource_claims, storage
-from volcano_py.scheduler.model.claims.demand import NONE, Demand
+from volcano_py.scheduler.model.claims.demand import NONE, PodClaimDemand
 from volcano_py.scheduler.model.claims.device_selectors import DeviceSelectors
 from volcano_py.scheduler.model.claims.extended_amounts import ExtendedAmounts
 from volcano_py.scheduler.model.claims.resource_claims import ResourceClaims
@@ -51,13 +51,13 @@ class PodClaims:
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
         self._only_known_drivers = True
 
-    def demand(self, pod: core.Pod) -> Demand:
+    def demand(self, pod: core.Pod) -> PodClaimDemand:
         """The current requirements of a pod's claims. Raises ValueError if a claim is invalid for the pod."""
         if not pod.spec.volumes and not pod.spec.resource_claims and not self.resource_claims.extended.of_pod(pod):
             return NONE
         volumes = volume_demand(pod, self.storage, self._ignored, self._only_known_drivers)
         devices = self.resource_claims.demand(pod)
-        return Demand(volumes, devices) if volumes is not None or devices is not None else NONE
+        return PodClaimDemand(volumes, devices) if volumes is not None or devices is not None else NONE
 
     def count_all_drivers(self, all_drivers: bool) -> None:
         """Also count volumes of drivers that no node has: their pods then fit nowhere."""

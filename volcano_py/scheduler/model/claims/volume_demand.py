@@ -26,7 +26,7 @@ ZONE_LABELS = (
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
-class Waiting(NamedTuple):
+class WaitingClaim(NamedTuple):
     """A claim that waits for its first consumer."""
 
     key: str
@@ -65,7 +65,7 @@ class VolumeDemand(NamedTuple):
     bound: tuple[storage.PersistentVolume, ...] = ()
     missing: bool = False
     """Whether a claim is bound to a volume that does not exist."""
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingClaim, ...] = ()
     matched: bool = False
     """Whether a waiting claim could be bound to an existing volume, or another pod shares one: the result changes while
     pods are placed."""
@@ -115,7 +115,7 @@ class _Reader:
         self._problem = self._immediate = self._zone_problem = ""
         self._bound: list[storage.PersistentVolume] = []
         self._missing = False
-        self._waiting: list[Waiting] = []
+        self._waiting: list[WaitingClaim] = []
         self._provisions: list[Provision] = []
         self._matched = False
         self._zones: list[tuple[str, frozenset[str]]] = []
@@ -205,7 +205,7 @@ class _Reader:
         spec, key = claim.spec, claim.metadata.key
         requests = spec.resources.requests or {}
         size = quantity.value(requests["storage"]) if "storage" in requests else 0
-        waiting = Waiting(
+        waiting = WaitingClaim(
             key,
             claim.metadata.uid,
             claim.metadata.resource_version,

@@ -27,10 +27,10 @@ from volcano_py.api.affinity import (
 from volcano_py.api.core import Container, ContainerPort, Pod, Toleration
 from volcano_py.api.meta import LabelSelector
 from volcano_py.api.selector import check
-from volcano_py.scheduler.model.claims.demand import NONE, Demand
+from volcano_py.scheduler.model.claims.demand import NONE, PodClaimDemand
 from volcano_py.scheduler.model.jobs.pod_images import containers_of, images_of, mounted_images
 from volcano_py.scheduler.model.jobs.pod_request import non_zero_request, pod_request
-from volcano_py.scheduler.model.nodes.node_table import NodeNumbers, NodeTable, Usage
+from volcano_py.scheduler.model.nodes.node_table import NodeNumbers, NodeTable, PodAmounts
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.model.resource_names import PODS
 
@@ -78,7 +78,7 @@ class SpecClass:
         "tolerations",
     )
 
-    def __init__(self, pod: Pod, request: Resource, number: int, claims: Demand = NONE) -> None:
+    def __init__(self, pod: Pod, request: Resource, number: int, claims: PodClaimDemand = NONE) -> None:
         spec = pod.spec
         for name in claims.counted:
             request.add_scalar(name, 1.0)
@@ -108,7 +108,7 @@ class SpecClass:
         self.namespace = pod.metadata.namespace
         self._vector: NDArray[np.float64] | None = None
         self._rows: list[int] = []
-        self._usage: dict[int, Usage] = {}
+        self._usage: dict[int, PodAmounts] = {}
 
     def vector(self, table: NodeTable) -> NDArray[np.float64]:
         """The request as one column of the node table: float64 [resources]."""
@@ -122,7 +122,7 @@ class SpecClass:
             self._rows = sorted(table.rows[name] for name in self.request.keys())
         return v
 
-    def usage(self, table: NodeTable, numbers: NodeNumbers) -> Usage:
+    def usage(self, table: NodeTable, numbers: NodeNumbers) -> PodAmounts:
         """What one pod adds to the columns of its node."""
         v = self.vector(table)
         found = self._usage.get(len(numbers.matrix))
@@ -195,7 +195,7 @@ class SpecClasses:
         """The classes of all existing pods."""
         return list(self._known.values())
 
-    def of(self, pod: Pod, claims: Demand = NONE) -> SpecClass:
+    def of(self, pod: Pod, claims: PodClaimDemand = NONE) -> SpecClass:
         """The class of a pod. Raises ValueError for an invalid request or affinity."""
         request = pod_request(pod) if _resized(pod) else None
         key = _key(pod, request, claims, self.keys)
@@ -212,7 +212,7 @@ class SpecClasses:
         return known
 
 
-def _key(pod: Pod, request: Resource | None, claims: Demand, keys: PodKeys) -> bytes:
+def _key(pod: Pod, request: Resource | None, claims: PodClaimDemand, keys: PodKeys) -> bytes:
     spec = pod.spec
     per_container = [_container_key(c) for c in spec.containers or ()]
     inits = [_container_key(c) for c in spec.init_containers or ()]

@@ -11,7 +11,7 @@ import re
 from volcano_py.api import names
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.model.claims.demand import NONE, Demand
+from volcano_py.scheduler.model.claims.demand import NONE, PodClaimDemand
 from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.jobs.spec_class import SpecClass
 from volcano_py.scheduler.model.resource import Resource
@@ -49,7 +49,7 @@ class Task:
         "uid",
     )
 
-    def __init__(self, pod: Pod, spec_class: SpecClass, job: str, claims: Demand = NONE) -> None:
+    def __init__(self, pod: Pod, spec_class: SpecClass, job: str, claims: PodClaimDemand = NONE) -> None:
         meta = pod.metadata
         annotations = meta.annotations or {}
         labels = meta.labels or {}
@@ -72,7 +72,7 @@ class Task:
         self.status = status.of_pod(pod.status.phase, meta.deletion_timestamp is not None, self.node)
         self.slot = -1
 
-    def set_class(self, spec_class: SpecClass, claims: Demand) -> None:
+    def set_class(self, spec_class: SpecClass, claims: PodClaimDemand) -> None:
         """Set the class, which depends on the pod and on the requirements of its claims."""
         self.spec_class = spec_class
         self.claims = claims

@@ -62,7 +62,7 @@ def _layout(rows: int) -> tuple[int, dict[str, slice | int]]:
     return at, where
 
 
-class Usage(NamedTuple):
+class PodAmounts(NamedTuple):
     """What one pod adds to the columns of its node, in the form of `held` and `kube` of `NodeNumbers`."""
 
     held: Floats
@@ -129,7 +129,7 @@ class NodeNumbers:
         self.held = self.matrix[first : first + 2 * height]
         self.kube = self.matrix[first + 2 * height : first + 3 * height + 3]
 
-    def usage(self, request: Floats, nonzero: Floats) -> Usage:
+    def usage(self, request: Floats, nonzero: Floats) -> PodAmounts:
         """What a pod with this request adds."""
         one = NodeNumbers(self.idle.shape[0], 1)
         rows = len(request)
@@ -137,7 +137,7 @@ class NodeNumbers:
         one.used[:rows, 0] = one.kube_requested[:rows, 0] = request
         one.kube_nonzero[:, 0] = nonzero
         one.kube_pods[0] = 1
-        return Usage(one.held[:, 0].copy(), one.kube[:, 0].copy())
+        return PodAmounts(one.held[:, 0].copy(), one.kube[:, 0].copy())
 
     def future_idle(self) -> Floats:
         """What will be free after releasing tasks are deleted and pipelined ones have started: [resources x nodes]."""

@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodCl
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.devices.device_allocation import allocation_of
-from volcano_py.scheduler.noderules.devices.device_choice import Decision, DeviceChoice, Rejection
+from volcano_py.scheduler.noderules.devices.device_choice import DeviceChoice, DeviceDecision, DeviceRejection
 
 EVERYWHERE = -1
 """An entry of the log: any node may have changed."""
@@ -64,7 +64,7 @@ class ClaimBook(DeviceChoice):
             # Volcano has no node here, so that nothing can be reserved.
             return "no node is known for unallocated claims" if any(self._is_new(c) for c in demand.claims) else None
         decision = self.decide(demand, node)
-        if isinstance(decision, Rejection):
+        if isinstance(decision, DeviceRejection):
             return "claims cannot be allocated on the node"
         if not waits and self._is_leaving(decision):
             return "devices of claims are still in use"
@@ -85,13 +85,13 @@ class ClaimBook(DeviceChoice):
     def _is_new(self, claim: PodClaim) -> bool:
         return self.allocation(claim) is None
 
-    def _is_leaving(self, decision: Decision) -> bool:
+    def _is_leaving(self, decision: DeviceDecision) -> bool:
         """Whether a chosen device is still in use."""
         used = self._used or {}
         devices = (c.device.id for chosen in decision.chosen for c in chosen if c.consumed is None)
         return bool(self.free_again) and any(used.get(id) for id in devices)
 
-    def _reserve(self, task: Task, demand: ClaimDemand, decision: Decision, node: int) -> None:
+    def _reserve(self, task: Task, demand: ClaimDemand, decision: DeviceDecision, node: int) -> None:
         name = self._session.table.names[node]
         for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
             assert claim.claim is not None

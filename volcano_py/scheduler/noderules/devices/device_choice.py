@@ -26,7 +26,7 @@ from volcano_py.scheduler.rules.node_masks import node_mask
 _MOST_CLASSES = 256
 
 
-class Rejection(IntEnum):
+class DeviceRejection(IntEnum):
     """Why a node cannot serve claims; the numbers are those of `DynamicResources.reasons`."""
 
     NO_DEVICES = 1
@@ -34,7 +34,7 @@ class Rejection(IntEnum):
     ERROR = 3
 
 
-class Decision(NamedTuple):
+class DeviceDecision(NamedTuple):
     """The devices that the claims of a pod get on a node."""
 
     claims: list[PodClaim]
@@ -90,18 +90,18 @@ class DeviceChoice:
                         return True
         return False
 
-    def decide(self, demand: ClaimDemand, node: int) -> Decision | Rejection:
+    def decide(self, demand: ClaimDemand, node: int) -> DeviceDecision | DeviceRejection:
         """The devices that the claims of a pod get on a node, or why the node cannot serve them."""
         new: list[PodClaim] = []
         unallocated: list[dra.ResourceClaim] = []
         for claim in demand.claims:
             allocation = self.allocation(claim)
             if claim.claim is None:
-                return Rejection.ERROR
+                return DeviceRejection.ERROR
             if allocation is None and claim.extended is not None:
                 needed = self._needed(claim.claim, claim.extended, node)
                 if needed is None:
-                    return Rejection.NO_DEVICES
+                    return DeviceRejection.NO_DEVICES
                 if needed.spec.devices.requests:
                     new.append(claim)
                     unallocated.append(needed)
@@ -109,14 +109,14 @@ class DeviceChoice:
                 new.append(claim)
                 unallocated.append(claim.claim)
             elif not self.reaches(allocation, node):
-                return Rejection.ELSEWHERE
+                return DeviceRejection.ELSEWHERE
         if not new:
-            return Decision([], [])
+            return DeviceDecision([], [])
         try:
             chosen = allocate(unallocated, self._inventory(node))
         except SelectorError:
-            return Rejection.ERROR
-        return Rejection.NO_DEVICES if chosen is None else Decision(new, chosen)
+            return DeviceRejection.ERROR
+        return DeviceRejection.NO_DEVICES if chosen is None else DeviceDecision(new, chosen)
 
     def _needed(self, claim: dra.ResourceClaim, wanted: ExtendedClaim, node: int) -> dra.ResourceClaim | None:
         """The claim for the extended resources that the device plugins of a node do not offer. None: the claim exists
@@ -144,7 +144,7 @@ class DeviceChoice:
             columns = [index[name] for name in changed if name in index]
         for node in columns:
             found = self.decide(demand, node)
-            codes[node] = 0 if isinstance(found, Decision) else found
+            codes[node] = 0 if isinstance(found, DeviceDecision) else found
         if len(self._known) >= _MOST_CLASSES:
             self._known.clear()
         self._known[class_id] = _Known(codes, log.position, generations)

@@ -19,7 +19,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.devices.claim_book import EVERYWHERE, ClaimBook
-from volcano_py.scheduler.noderules.devices.device_choice import Decision
+from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision
 from volcano_py.scheduler.noderules.normalise import default_normalise
 
 MAX_ALTERNATIVES = 8
@@ -64,7 +64,7 @@ class DynamicResources:
             changed = set(range(len(codes)))
         for node in changed:
             found = book.decide(demand, node)
-            codes[node] = 0 if isinstance(found, Decision) else found
+            codes[node] = 0 if isinstance(found, DeviceDecision) else found
         self._known[task.spec_class.id] = (codes, len(book.log))
         if not self._session.deviations.scored_claims and self._cannot_be_scored(demand):
             return self._only_one(task, codes)
@@ -124,7 +124,7 @@ def has_alternatives(demand: ClaimDemand) -> bool:
 def rank_of(decision: object) -> int:
     """Eight for a first alternative, one less for each later one."""
     total = 0
-    if isinstance(decision, Decision):
+    if isinstance(decision, DeviceDecision):
         for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
             assert claim.claim is not None
             used = {c.request for c in chosen}

@@ -17,21 +17,21 @@ from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.storage import Storage
-from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand, Waiting, volume_limit
+from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand, WaitingClaim, volume_limit
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.volumes.volume_binding import book_of
-from volcano_py.scheduler.noderules.volumes.volume_book import Decision, VolumeBook
-from volcano_py.scheduler.rules.score_line import Point, on_line
+from volcano_py.scheduler.noderules.volumes.volume_book import VolumeBook, VolumeDecision
+from volcano_py.scheduler.rules.score_line import LinePoint, on_line
 
 GATE = "StorageCapacityScoring"
-EMPTIEST_FIRST = (Point(0, 10), Point(100, 0))
+EMPTIEST_FIRST = (LinePoint(0, 10), LinePoint(100, 0))
 """The default shape."""
 
 
-def score_of_node(shape: Sequence[Point], book: VolumeBook, of: Storage, demand: VolumeDemand, node: int) -> int:
+def score_of_node(shape: Sequence[LinePoint], book: VolumeBook, of: Storage, demand: VolumeDemand, node: int) -> int:
     """0 to 100; 0 if the pod has no waiting claims, or if the capacity for them is not known."""
     found = book.decide(demand.waiting, demand.provisions, node)
-    if not isinstance(found, Decision):
+    if not isinstance(found, VolumeDecision):
         return 0
     uses = _of_volumes(found) if found.bindings else _of_capacities(found, of, book.labels(node))
     scores = [on_line(shape, _percent(requested, capacity)) for requested, capacity in uses.values()]
@@ -42,7 +42,7 @@ def _percent(requested: int, capacity: int) -> int:
     return 100 if requested > capacity or not capacity else requested * 100 // capacity
 
 
-def _of_volumes(found: Decision) -> dict[str, tuple[int, int]]:
+def _of_volumes(found: VolumeDecision) -> dict[str, tuple[int, int]]:
     """(requested, capacity) of the volumes of each class."""
     uses: dict[str, tuple[int, int]] = {}
     for claim, volume in found.bindings:
@@ -52,7 +52,7 @@ def _of_volumes(found: Decision) -> dict[str, tuple[int, int]]:
     return uses
 
 
-def _of_capacities(found: Decision, of: Storage, labels: dict[str, str]) -> dict[str, tuple[int, int]]:
+def _of_capacities(found: VolumeDecision, of: Storage, labels: dict[str, str]) -> dict[str, tuple[int, int]]:
     """(requested, capacity) of the volumes that are provisioned of each class: their claims share one capacity."""
     uses: dict[str, tuple[int, int]] = {}
     for claim in found.provisions:
@@ -63,7 +63,7 @@ def _of_capacities(found: Decision, of: Storage, labels: dict[str, str]) -> dict
     return uses
 
 
-def _near(claim: Waiting, of: Storage, labels: dict[str, str]) -> storage.CSIStorageCapacity | None:
+def _near(claim: WaitingClaim, of: Storage, labels: dict[str, str]) -> storage.CSIStorageCapacity | None:
     storage_class = of.storage_class(claim.storage_class)
     if storage_class is None or not of.checks_capacity(storage_class.provisioner):
         return None
@@ -81,7 +81,7 @@ class StorageCapacityScore:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     batch = True
 
-    def __init__(self, session: Session, shape: Sequence[Point], weight: int) -> None:
+    def __init__(self, session: Session, shape: Sequence[LinePoint], weight: int) -> None:
         self._session = session
         self._shape = shape
         self._weight = weight

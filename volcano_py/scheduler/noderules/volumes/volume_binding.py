@@ -20,11 +20,11 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.noderules.volumes.volume_book import EVERYWHERE, Decision, Rejection, VolumeBook
+from volcano_py.scheduler.noderules.volumes.volume_book import EVERYWHERE, VolumeBook, VolumeDecision, VolumeRejection
 from volcano_py.scheduler.rules.node_masks import node_mask
 
 OUT_OF_REACH, MISSING = 1, 4
-"""Reasons about bound claims, in addition to those of `Rejection`."""
+"""Reasons about bound claims, in addition to those of `VolumeRejection`."""
 REASONS = [
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
     Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
@@ -91,7 +91,7 @@ class VolumeMatching:
             changed = set(range(len(codes)))
         for node in changed:
             found = book.decide(demand.waiting, demand.provisions, node)
-            codes[node] = 0 if isinstance(found, Decision) else found
+            codes[node] = 0 if isinstance(found, VolumeDecision) else found
         self._known[task.spec_class.id] = (codes, len(book.log))
         return _together(self._of_bound(task, demand), codes)
 
@@ -144,15 +144,15 @@ def provision_codes(book: VolumeBook, demand: VolumeDemand) -> Codes:
     for claim in demand.waiting:
         if claim.selected:
             elsewhere = np.array([name != claim.selected for name in names], dtype=bool)
-            _reject(codes, elsewhere, Rejection.NO_VOLUME)
+            _reject(codes, elsewhere, VolumeRejection.NO_VOLUME)
     for provision in demand.provisions:
         if provision.error:
-            _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_CLASS)
+            _reject(codes, np.ones(len(codes), dtype=bool), VolumeRejection.NO_CLASS)
         elif not provision.possible:
-            _reject(codes, np.ones(len(codes), dtype=bool), Rejection.NO_VOLUME)
+            _reject(codes, np.ones(len(codes), dtype=bool), VolumeRejection.NO_VOLUME)
         else:
-            _reject(codes, ~book.topology(provision), Rejection.NO_VOLUME)
-            _reject(codes, ~book.capacity(provision), Rejection.NO_SPACE)
+            _reject(codes, ~book.topology(provision), VolumeRejection.NO_VOLUME)
+            _reject(codes, ~book.capacity(provision), VolumeRejection.NO_SPACE)
     return codes
 
 
@@ -191,7 +191,7 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None
 
 
 def binding_steps(
-    decision: Decision, namespace: str, node: str, timeout: float, *, exact: bool = False
+    decision: VolumeDecision, namespace: str, node: str, timeout: float, *, exact: bool = False
 ) -> list[PreBindStep]:
     """The writes for waiting claims before their pod is bound. `timeout`: seconds until the claims must be bound.
     `exact`: a step fails if its object has changed since the decision."""

@@ -16,7 +16,7 @@ import numpy as np
 from volcano_py.api import affinity, quantity, storage
 from volcano_py.api.selector import matches
 from volcano_py.scheduler.framework.search.node_rules import Bools
-from volcano_py.scheduler.model.claims.volume_demand import Provision, Waiting
+from volcano_py.scheduler.model.claims.volume_demand import Provision, WaitingClaim
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.node_masks import node_mask
@@ -25,7 +25,7 @@ EVERYWHERE = -1
 """An entry of the log: any node may have changed."""
 
 
-class Rejection(IntEnum):
+class VolumeRejection(IntEnum):
     """Why a node cannot serve waiting claims; the numbers are those of `VolumeBinding.reasons`."""
 
     NO_VOLUME = 2
@@ -33,11 +33,11 @@ class Rejection(IntEnum):
     NO_CLASS = 5
 
 
-class Decision(NamedTuple):
+class VolumeDecision(NamedTuple):
     """The volumes and provisions that the waiting claims of a pod get on a node."""
 
-    bindings: list[tuple[Waiting, storage.PersistentVolume]]
-    provisions: list[Waiting]
+    bindings: list[tuple[WaitingClaim, storage.PersistentVolume]]
+    provisions: list[WaitingClaim]
 
 
 class VolumeBook:
@@ -50,7 +50,7 @@ class VolumeBook:
         self._taken: dict[str, list[str]] = {}
         self._selected: dict[str, list[str]] = {}
         self._at: dict[str, dict[int, list[storage.PersistentVolume]]] = {}
-        self.decisions: dict[int, Decision] = {}
+        self.decisions: dict[int, VolumeDecision] = {}
         """By task slot."""
         self.log: list[int] = []
 
@@ -61,15 +61,17 @@ class VolumeBook:
         """The names of the nodes, by column."""
         return self._nodes.names
 
-    def decide(self, waiting: Sequence[Waiting], provisions: Sequence[Provision], node: int) -> Decision | Rejection:
+    def decide(
+        self, waiting: Sequence[WaitingClaim], provisions: Sequence[Provision], node: int
+    ) -> VolumeDecision | VolumeRejection:
         """The volumes of the claims on a node. `waiting` is sorted by size: the smallest claim is served first."""
         name = self._nodes.names[node]
-        bindings: list[tuple[Waiting, storage.PersistentVolume]] = []
-        to_make: list[tuple[Waiting, Provision]] = []
+        bindings: list[tuple[WaitingClaim, storage.PersistentVolume]] = []
+        to_make: list[tuple[WaitingClaim, Provision]] = []
         for claim in waiting:
             selected = self._selected_node(claim)
             if selected and selected != name:
-                return Rejection.NO_VOLUME
+                return VolumeRejection.NO_VOLUME
         chosen: set[str] = set()
         for claim, provision in zip(waiting, provisions, strict=True):
             volume = None if self._selected_node(claim) else self._match(claim, node, chosen)
@@ -80,12 +82,12 @@ class VolumeBook:
                 bindings.append((claim, volume))
         for _, provision in to_make:
             if provision.error:
-                return Rejection.NO_CLASS
+                return VolumeRejection.NO_CLASS
             if not provision.possible or not self._in_topology(provision, node):
-                return Rejection.NO_VOLUME
+                return VolumeRejection.NO_VOLUME
             if not self._has_capacity(provision, node):
-                return Rejection.NO_SPACE
-        return Decision(bindings, [claim for claim, _ in to_make])
+                return VolumeRejection.NO_SPACE
+        return VolumeDecision(bindings, [claim for claim, _ in to_make])
 
     def topology(self, provision: Provision) -> Bools:
         """The nodes in a class's allowedTopologies."""
@@ -106,11 +108,11 @@ class VolumeBook:
         labels = self.labels(node)
         return provision.nodes is None or any(matches(selector, labels) for selector in provision.nodes)
 
-    def _selected_node(self, claim: Waiting) -> str:
+    def _selected_node(self, claim: WaitingClaim) -> str:
         here = self._selected.get(claim.key)
         return here[0] if here else claim.selected
 
-    def _match(self, claim: Waiting, node: int, chosen: set[str]) -> storage.PersistentVolume | None:
+    def _match(self, claim: WaitingClaim, node: int, chosen: set[str]) -> storage.PersistentVolume | None:
         """The volume that is reserved for the claim, or the smallest free one that serves it."""
         for volume in self._reserved(claim):
             if volume.metadata.name not in chosen and _serves(volume, claim):
@@ -129,7 +131,7 @@ class VolumeBook:
                 return volume
         return None
 
-    def _reserved(self, claim: Waiting) -> list[storage.PersistentVolume]:
+    def _reserved(self, claim: WaitingClaim) -> list[storage.PersistentVolume]:
         of = self._storage
         found = [
             v
@@ -178,7 +180,7 @@ class VolumeBook:
         if demand is None or not demand.waiting:
             return
         decision = self.decide(demand.waiting, demand.provisions, node)
-        if isinstance(decision, Decision):
+        if isinstance(decision, VolumeDecision):
             self.decisions[task.slot] = decision
             self._count(decision, node, +1)
 
@@ -188,7 +190,7 @@ class VolumeBook:
         if decision is not None:
             self._count(decision, node, -1)
 
-    def _count(self, decision: Decision, node: int, sign: int) -> None:
+    def _count(self, decision: VolumeDecision, node: int, sign: int) -> None:
         for claim, volume in decision.bindings:
             _move(self._taken, volume.metadata.name, claim.key, sign)
             near = self._nodes_of(volume)
@@ -217,7 +219,7 @@ def _size(volume: storage.PersistentVolume) -> int:
     return quantity.value((volume.spec.capacity or {}).get("storage", 0))
 
 
-def _serves(volume: storage.PersistentVolume, claim: Waiting) -> bool:
+def _serves(volume: storage.PersistentVolume, claim: WaitingClaim) -> bool:
     """Whether a volume is large enough, has the claim's mode, and is not being deleted."""
     return (
         _size(volume) >= claim.size

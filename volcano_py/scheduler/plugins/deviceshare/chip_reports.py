@@ -38,7 +38,7 @@ def parameters_of(configuration: Configuration) -> Parameters:
     return Parameters(*(str(given.get(key, True)).lower() == "true" for key in keys))
 
 
-class Report(NamedTuple):
+class ChipReport(NamedTuple):
     """One node. `devices`: lists of chips by key, such as `huawei.com/Ascend310P-Unhealthy`; None: not reported."""
 
     devices: tuple[tuple[str, str], ...] | None = None
@@ -69,11 +69,11 @@ class ChipReports:
     """The reports of all nodes, kept between sessions. A ConfigMap is read again when its version has changed."""
 
     def __init__(self) -> None:
-        self.by_node: dict[str, Report] = {}
+        self.by_node: dict[str, ChipReport] = {}
         self.problems: list[str] = []
         """Why ConfigMaps cannot be read."""
         self._parameters: Parameters | None = None
-        self._read: dict[str, tuple[str, dict[str, Report]]] = {}
+        self._read: dict[str, tuple[str, dict[str, ChipReport]]] = {}
 
     def update(self, config_maps: Mapping[str, ConfigMap], parameters: Parameters) -> frozenset[str]:
         """Read what has changed; returns the nodes with a different report. `config_maps` by `namespace/name`."""
@@ -81,7 +81,7 @@ class ChipReports:
             self._parameters = parameters
             self._read.clear()
         self.problems = []
-        current: dict[str, tuple[str, dict[str, Report]]] = {}
+        current: dict[str, tuple[str, dict[str, ChipReport]]] = {}
         for key, config_map in config_maps.items():
             if is_report(config_map, parameters):
                 version = config_map.metadata.resource_version
@@ -93,7 +93,7 @@ class ChipReports:
         before, self.by_node = self.by_node, _joined(found for _, found in current.values())
         return frozenset(n for n in before.keys() | self.by_node.keys() if before.get(n) != self.by_node.get(n))
 
-    def _parsed(self, key: str, config_map: ConfigMap) -> dict[str, Report]:
+    def _parsed(self, key: str, config_map: ConfigMap) -> dict[str, ChipReport]:
         """The reports in a ConfigMap; those of the version before if it is invalid."""
         try:
             return dict(_reports(config_map))
@@ -116,15 +116,15 @@ def is_any_report(config_map: ConfigMap) -> bool:
     return is_report(config_map, Parameters()) or is_report(config_map, Parameters(cluster_info=False))
 
 
-def _reports(config_map: ConfigMap) -> Iterator[tuple[str, Report]]:
+def _reports(config_map: ConfigMap) -> Iterator[tuple[str, ChipReport]]:
     name, data = config_map.metadata.name, config_map.data or {}
     if name.startswith(DEVICE_PREFIX):
         yield name.removeprefix(DEVICE_PREFIX), _devices(_read(data, DEVICE_KEY, _DevicePlugin).info)
     elif name.startswith(NODE_PREFIX):
-        yield name.removeprefix(NODE_PREFIX), Report(status=_read(data, NODE_KEY, _NodeD).info.status)
+        yield name.removeprefix(NODE_PREFIX), ChipReport(status=_read(data, NODE_KEY, _NodeD).info.status)
     elif name == CLUSTER_NODES:
         for key, status in _read(data, name, dict[str, _Status]).items():
-            yield key.removeprefix(NODE_PREFIX), Report(status=status.status)
+            yield key.removeprefix(NODE_PREFIX), ChipReport(status=status.status)
     else:
         for key, devices in _read(data, name, dict[str, _Devices]).items():
             yield key.removeprefix(DEVICE_PREFIX), _devices(devices)
@@ -135,18 +135,18 @@ def _read(data: Mapping[str, str], key: str, type_: Any) -> Any:
     return msgspec.json.decode(data.get(key) or "{}", type=type_)
 
 
-def _devices(found: _Devices) -> Report:
-    return Report(None if found.devices is None else tuple(sorted(found.devices.items())))
+def _devices(found: _Devices) -> ChipReport:
+    return ChipReport(None if found.devices is None else tuple(sorted(found.devices.items())))
 
 
-def _joined(reports: Iterable[Mapping[str, Report]]) -> dict[str, Report]:
+def _joined(reports: Iterable[Mapping[str, ChipReport]]) -> dict[str, ChipReport]:
     """Devices and status of each node, which are in different ConfigMaps."""
-    joined: dict[str, Report] = {}
+    joined: dict[str, ChipReport] = {}
     for of_map in reports:
         for node, report in of_map.items():
-            known = joined.get(node, Report())
+            known = joined.get(node, ChipReport())
             devices = known.devices if report.devices is None else report.devices
-            joined[node] = Report(devices, report.status or known.status)
+            joined[node] = ChipReport(devices, report.status or known.status)
     return joined
 
 

@@ -28,10 +28,10 @@ class Taken(NamedTuple):
     error: str | None = None
 
 
-class Cards(Protocol):
+class BookedDevices(Protocol):
     """The devices of one type on one node, with the bookings of pods. A clone shares no mutable state."""
 
-    def clone(self) -> Cards: ...
+    def clone(self) -> BookedDevices: ...
 
     def state(self) -> Hashable:
         """Everything that `fit` depends on; equal states give equal results."""
@@ -75,7 +75,7 @@ class DeviceType(Protocol):
         """The demand of a pod; None: the pod requests no device of this type. Equal for all pods of a class."""
         ...
 
-    def cards(self, node: Node) -> Cards | None:
+    def cards(self, node: Node) -> BookedDevices | None:
         """The devices that a node announces, without bookings; None: none of this type."""
         ...
 

@@ -19,7 +19,7 @@ _MOST_CARDS = 1024
 """The largest number of cards on one node; an announcement of more is ignored."""
 
 
-class Demand(NamedTuple):
+class GpuShareDemand(NamedTuple):
     """Memory on one card, or whole cards."""
 
     memory: int = 0
@@ -40,20 +40,20 @@ class GpuShare:
         what = "GpuNumber no enough gpu number" if by_number else "GpuShare no enough gpu memory"
         self.reasons: Sequence[Reason] = (Reason(what),)
 
-    def demand(self, pod: Pod) -> Demand | None:
+    def demand(self, pod: Pod) -> GpuShareDemand | None:
         if self.by_number:
             number = amount_of(pod, names.GPU_NUMBER)
-            return Demand(number=number) if number > 0 else None
+            return GpuShareDemand(number=number) if number > 0 else None
         memory = amount_of(pod, names.GPU_MEMORY)
-        return Demand(memory=memory) if memory > 0 else None
+        return GpuShareDemand(memory=memory) if memory > 0 else None
 
-    def locks(self, demand: Demand) -> bool:
+    def locks(self, demand: GpuShareDemand) -> bool:
         return demand.memory > 0
 
-    def of_pod(self, demand: Demand, task: Task) -> Demand:
+    def of_pod(self, demand: GpuShareDemand, task: Task) -> GpuShareDemand:
         return demand
 
-    def is_shared(self, demand: Demand) -> bool:
+    def is_shared(self, demand: GpuShareDemand) -> bool:
         return True
 
     def times(self, now: float) -> dict[str, str]:
@@ -95,10 +95,10 @@ class GpuCards:
             return (sum(not pods for pods in self._pods.values()),)
         return (max(0, *self._free.values()) if self._free else -1,)
 
-    def fit(self, demand: Demand) -> Fit:
+    def fit(self, demand: GpuShareDemand) -> Fit:
         return Fit(0 if self._choose(demand) else 1)
 
-    def _choose(self, demand: Demand) -> list[int]:
+    def _choose(self, demand: GpuShareDemand) -> list[int]:
         """The cards with the lowest numbers that fit the demand; empty if there are too few."""
         if self._of.by_number:
             empty = [card for card in sorted(self._pods) if not self._pods[card]]
@@ -108,7 +108,7 @@ class GpuCards:
                 return [card]
         return []
 
-    def take(self, demand: Demand, task: Task) -> Taken:
+    def take(self, demand: GpuShareDemand, task: Task) -> Taken:
         chosen = self._choose(demand)
         if not chosen:
             return Taken({}, self._of.reasons[0].text)
@@ -117,7 +117,7 @@ class GpuCards:
         return Taken({names.GPU_INDEX: ",".join(map(str, chosen))})
 
     def count(self, task: Task) -> None:
-        demand = self._of.demand(task.pod) or Demand()
+        demand = self._of.demand(task.pod) or GpuShareDemand()
         for card in card_numbers(task):
             if card in self._pods:
                 self._put(card, task.key, demand.memory)

@@ -27,7 +27,7 @@ _CORES = 100
 BINPACK, SPREAD = "binpack", "spread"
 
 
-class Request(NamedTuple):
+class AscendRequest(NamedTuple):
     """The request of one container for each of `number` chips: MiB and cores."""
 
     number: int
@@ -35,10 +35,10 @@ class Request(NamedTuple):
     cores: int = 0
 
 
-class Demand(NamedTuple):
+class AscendDemand(NamedTuple):
     """The demand of a pod. `core_mode`: by cores, not by templates; `error`: why the request is invalid."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[AscendRequest, ...]
     core_mode: bool = False
     error: str = ""
 
@@ -75,16 +75,16 @@ class Ascend:
         self.exact = exact
         self.healthy = healthy
 
-    def demand(self, pod: Pod) -> Demand | None:
+    def demand(self, pod: Pod) -> AscendDemand | None:
         annotations = pod.metadata.annotations or {}
         core_mode = annotations.get(names.ASCEND_VNPU_MODE) == HAMI_CORE
         found = [r for c in pod.spec.containers or () if (r := self._request(c, core_mode)) is not None]
         if not found:
             return None
         error = next((e for r in found if not core_mode and (e := unservable(r, self.config))), "")
-        return Demand(tuple(found), core_mode, error)
+        return AscendDemand(tuple(found), core_mode, error)
 
-    def _request(self, c: Container, core_mode: bool) -> Request | None:
+    def _request(self, c: Container, core_mode: bool) -> AscendRequest | None:
         config, limits, requests = self.config, c.resources.limits, c.resources.requests
         number = limit(limits, config.resource)
         memory = limit(limits, config.memory_resource)
@@ -96,15 +96,15 @@ class Ascend:
         requested = memory or config.allocatable
         if not core_mode:
             requested = template_of(requested, config)[0]
-        return Request(1 if number is None else number, requested, cores or 0)
+        return AscendRequest(1 if number is None else number, requested, cores or 0)
 
-    def of_pod(self, demand: Demand, task: Task) -> Demand:
+    def of_pod(self, demand: AscendDemand, task: Task) -> AscendDemand:
         return demand
 
-    def is_shared(self, demand: Demand) -> bool:
+    def is_shared(self, demand: AscendDemand) -> bool:
         return True
 
-    def locks(self, demand: Demand) -> bool:
+    def locks(self, demand: AscendDemand) -> bool:
         return True
 
     def times(self, now: float) -> dict[str, str]:
@@ -161,13 +161,13 @@ class AscendChips:
     def _use(self, chip: Chip) -> Use:
         return self.used.get(chip.id, Use())
 
-    def fit(self, demand: Demand) -> Fit:
+    def fit(self, demand: AscendDemand) -> Fit:
         if demand.error or not self.chips:
             return Fit(2)
         chosen = self._choose(demand)
         return Fit(1) if chosen is None else Fit(0, self._score(chosen))
 
-    def _choose(self, demand: Demand) -> list[list[Chip]] | None:
+    def _choose(self, demand: AscendDemand) -> list[list[Chip]] | None:
         """The chips of each container; a chip serves at most one container of the pod."""
         taken: set[str] = set()
         chosen = []
@@ -206,7 +206,7 @@ class AscendChips:
             score += 10 * max(Counter(_network(chip) for chip in flat).values()) / len(flat)
         return score
 
-    def take(self, demand: Demand, task: Task) -> Taken:
+    def take(self, demand: AscendDemand, task: Task) -> Taken:
         chosen = None if demand.error else self._choose(demand)
         if chosen is None:
             return Taken({}, demand.error or self._of.reasons[0].text)
@@ -230,7 +230,7 @@ class AscendChips:
             }
         )
 
-    def _runtime(self, chip: Chip, request: Request, core_mode: bool) -> dict[str, Any]:
+    def _runtime(self, chip: Chip, request: AscendRequest, core_mode: bool) -> dict[str, Any]:
         if core_mode:
             return {"UUID": chip.id, "memory": request.memory, "core": request.cores}
         template = template_of(request.memory, self._of.config)[1]
@@ -273,7 +273,7 @@ def read_chips(text: str) -> list[Chip]:
         return []
 
 
-def fits(request: Request, chip: Chip, used: Use, core_mode: bool, node_core_mode: bool) -> bool:
+def fits(request: AscendRequest, chip: Chip, used: Use, core_mode: bool, node_core_mode: bool) -> bool:
     """Whether a chip fits the request of a container."""
     if core_mode and not node_core_mode:
         return False
@@ -294,7 +294,7 @@ def template_of(memory: int, config: AscendConfig) -> tuple[int, str]:
     return (config.allocatable, "") if memory <= config.capacity else (0, "")
 
 
-def unservable(request: Request, config: AscendConfig) -> str:
+def unservable(request: AscendRequest, config: AscendConfig) -> str:
     """Why a request can never be served; "" if it can."""
     if request.number > 1 and config.templates and request.memory < config.allocatable:
         return "vNPU does not support partial memory allocation when requesting multiple devices"

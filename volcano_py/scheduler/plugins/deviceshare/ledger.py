@@ -20,7 +20,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.plugins.deviceshare.device_type import Cards, DeviceType, Fit
+from volcano_py.scheduler.plugins.deviceshare.device_type import BookedDevices, DeviceType, Fit
 
 _UNKNOWN = -1
 _MAX_STATES = 100_000
@@ -33,8 +33,8 @@ class _Books:
 
     version: object = None
     position: int = 0
-    cards: dict[str, Cards] = field(default_factory=dict)
-    held: dict[str, Cards] = field(default_factory=dict)
+    cards: dict[str, BookedDevices] = field(default_factory=dict)
+    held: dict[str, BookedDevices] = field(default_factory=dict)
     """For nodes with terminating pods: the cards including these pods, which hold their cards until they are
     deleted."""
     states: dict[Hashable, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def books_of(cluster: Cluster, type_: DeviceType, version: object) -> _Books:
     return books
 
 
-def _count_pods(cluster: Cluster, node: str, cards: Cards) -> Cards | None:
+def _count_pods(cluster: Cluster, node: str, cards: BookedDevices) -> BookedDevices | None:
     """Book the pods of a node that are not terminating; returns a copy that includes the terminating pods, if any."""
     here = [task for task in cluster.on_node.get(node, {}).values() if task.annotations]
     for task in here:
@@ -116,8 +116,8 @@ class Ledger:
         self._exact = exact
         self._books = books_of(session.cluster, type_, version)
         index = session.table.index
-        self._cards: dict[int, Cards] = {index[name]: cards for name, cards in self._books.cards.items()}
-        self._held: dict[int, Cards] = {}
+        self._cards: dict[int, BookedDevices] = {index[name]: cards for name, cards in self._books.cards.items()}
+        self._held: dict[int, BookedDevices] = {}
         """For nodes with terminating pods: the cards including these pods; a copy of this session."""
         if exact:
             self._held = {index[name]: held.clone() for name, held in self._books.held.items()}
@@ -135,7 +135,7 @@ class Ledger:
             self._demands[key] = self.type.demand(task.pod)
         return self._demands[key]
 
-    def cards(self, node: int) -> Cards | None:
+    def cards(self, node: int) -> BookedDevices | None:
         """The cards of a node. Read-only."""
         return self._cards.get(node)
 
@@ -203,7 +203,7 @@ class Ledger:
                 self._states[node] = self._number(cards)
         return self._states
 
-    def _number(self, cards: Cards) -> int:
+    def _number(self, cards: BookedDevices) -> int:
         return self._books.states.setdefault(cards.state(), len(self._books.states) + 1)
 
     # ---- booking ----------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Ledger:
         self._moved(node, cards)
         return annotations, error
 
-    def _take(self, demand: Any, task: Task, node: int, cards: Cards) -> tuple[dict[str, str], str | None]:
+    def _take(self, demand: Any, task: Task, node: int, cards: BookedDevices) -> tuple[dict[str, str], str | None]:
         """Book cards; a task that goes to the node at once gets idle ones."""
         held = self._held.get(node)
         at_once = held is not None and self._session.status(task) != st.PIPELINED
@@ -264,14 +264,14 @@ class Ledger:
         cards.release(task)
         self._moved(node, cards)
 
-    def _to_write(self, node: int) -> Cards | None:
+    def _to_write(self, node: int) -> BookedDevices | None:
         cards = self._cards.get(node)
         if cards is not None and node not in self._own:
             cards = self._cards[node] = cards.clone()
             self._own.add(node)
         return cards
 
-    def _moved(self, node: int, cards: Cards) -> None:
+    def _moved(self, node: int, cards: BookedDevices) -> None:
         if self._states is not None:
             self._states[node] = self._number(cards)
 

@@ -26,7 +26,7 @@ from volcano_py.scheduler.plugins.deviceshare.vgpu_annotations import (
     read_cards,
     write_assigned,
 )
-from volcano_py.scheduler.plugins.deviceshare.vgpu_demand import Demand, Request, demand_of, group_key
+from volcano_py.scheduler.plugins.deviceshare.vgpu_demand import VgpuDemand, VgpuRequest, demand_of, group_key
 
 BINPACK, SPREAD = "binpack", "spread"
 _CORES = 100
@@ -63,16 +63,16 @@ class Vgpu:
         self.exact = exact
         self.healthy = healthy
 
-    def demand(self, pod: Pod) -> Demand | None:
+    def demand(self, pod: Pod) -> VgpuDemand | None:
         return demand_of(pod, self.config)
 
-    def locks(self, demand: Demand) -> bool:
+    def locks(self, demand: VgpuDemand) -> bool:
         return True
 
-    def of_pod(self, demand: Demand, task: Task) -> Demand:
+    def of_pod(self, demand: VgpuDemand, task: Task) -> VgpuDemand:
         return demand._replace(rules=self.rules_of(task.pod)) if self.rules else demand
 
-    def is_shared(self, demand: Demand) -> bool:
+    def is_shared(self, demand: VgpuDemand) -> bool:
         constraints = demand.constraints
         return not (demand.group or demand.rules or constraints.uuids or constraints.not_uuids)
 
@@ -170,7 +170,7 @@ def card_score(policy: str, card: Card) -> float:
     return 100.0 if policy == SPREAD and card.number == 0 else 0.0
 
 
-class Choice(NamedTuple):
+class CardChoice(NamedTuple):
     """A card that a container gets. `memory`: the amount that is counted on the card; `assigned`: the pod's device."""
 
     card: Card
@@ -204,21 +204,21 @@ class VgpuCards:
 
     # ---- choosing ---------------------------------------------------------------------------------------
 
-    def fit(self, demand: Demand) -> Fit:
+    def fit(self, demand: VgpuDemand) -> Fit:
         code, chosen, score = self.choose(demand)
         self._undo(c for container in chosen for c in container)
         return Fit(code, score)
 
-    def choose(self, demand: Demand) -> tuple[int, list[list[Choice]], float]:
+    def choose(self, demand: VgpuDemand) -> tuple[int, list[list[CardChoice]], float]:
         """(code, the cards of each container, score). The chosen cards are counted as used, also on failure."""
-        chosen: list[list[Choice]] = []
+        chosen: list[list[CardChoice]] = []
         score = 0.0
         if demand.mode and demand.mode != self.mode:
             return 4, chosen, score
         for request in demand.requests:
             if request.number > len(self.cards):
                 return 2, chosen, score
-            mine: list[Choice] = []
+            mine: list[CardChoice] = []
             chosen.append(mine)
             for card in self._in_order():
                 if len(mine) == request.number:
@@ -240,7 +240,9 @@ class VgpuCards:
             return sorted(self.cards, key=lambda c: c.number)
         return self.cards[::-1]
 
-    def try_card(self, card: Card, request: Request, demand: Demand, chosen: list[list[Choice]]) -> Choice | None:
+    def try_card(
+        self, card: Card, request: VgpuRequest, demand: VgpuDemand, chosen: list[list[CardChoice]]
+    ) -> CardChoice | None:
         """The card's part for a container, if it has enough capacity."""
         have, allowed = card.announced, demand.constraints
         memory, cores = request.memory_of(have.memory), request.cores
@@ -257,7 +259,7 @@ class VgpuCards:
         if demand.rules and self.mode == HAMI_CORE and self.is_excluded(card, demand.rules):
             return None
         if not card.geometries:
-            return Choice(card, memory, cores, None, Assigned(have.uuid, memory, cores))
+            return CardChoice(card, memory, cores, None, Assigned(have.uuid, memory, cores))
         factor = max(1, self._of.config.memory_factor)
         used = set(card.slots)
         if self._of.exact:
@@ -267,19 +269,19 @@ class VgpuCards:
             return None
         slot, instance = found
         assigned = Assigned(f"{have.uuid}[{slot}]", memory, cores)
-        return Choice(card, instance.memory // factor, cores, slot, assigned)
+        return CardChoice(card, instance.memory // factor, cores, slot, assigned)
 
     def is_excluded(self, card: Card, rules: tuple[int, ...]) -> bool:
         """Whether a pod with the same exclusive rule is on a card."""
         return any(not set(rules).isdisjoint(h.rules) for h in card.pods.values())
 
-    def _undo(self, choices: Iterable[Choice]) -> None:
+    def _undo(self, choices: Iterable[CardChoice]) -> None:
         for c in choices:
             c.card.use(-1, -c.memory, -c.cores)
 
     # ---- booking ----------------------------------------------------------------------------------------
 
-    def take(self, demand: Demand, task: Task) -> Taken:
+    def take(self, demand: VgpuDemand, task: Task) -> Taken:
         code, chosen, _ = self.choose(demand)
         flat = [c for container in chosen for c in container]
         if code:

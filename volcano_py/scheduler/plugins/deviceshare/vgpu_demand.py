@@ -13,7 +13,7 @@ NO_PERCENTAGE = 101
 """The percentage of a request that sets none."""
 
 
-class Request(NamedTuple):
+class VgpuRequest(NamedTuple):
     """The request of one container for each of `number` cards. `memory` in MiB, or `percentage` of the card's; `cores`
     in hundredths of a card."""
 
@@ -47,25 +47,25 @@ class Constraints(NamedTuple):
         return not any(part in found for part in self.not_types)
 
 
-class Demand(NamedTuple):
+class VgpuDemand(NamedTuple):
     """The demand of a pod. `group`: its PodGroup, if its pods must be on different cards; `rules`: the exclusive rules
     that it matches, by position."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[VgpuRequest, ...]
     constraints: Constraints = Constraints()
     mode: str = ""
     group: str = ""
     rules: tuple[int, ...] = ()
 
 
-def demand_of(pod: Pod, config: VgpuConfig) -> Demand | None:
+def demand_of(pod: Pod, config: VgpuConfig) -> VgpuDemand | None:
     """The demand of a pod, without exclusive rules; None: it requests no vGPU."""
     requests = tuple(r for c in pod.spec.containers or () if (r := _request(c, config)) is not None)
     if not requests:
         return None
     annotations = pod.metadata.annotations or {}
     spread = annotations.get(names.VGPU_PODGROUP_POLICY) == "spread"
-    return Demand(
+    return VgpuDemand(
         requests,
         constraints_of(annotations),
         annotations.get(names.VGPU_MODE, ""),
@@ -90,7 +90,7 @@ def group_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
-def _request(container: Container, config: VgpuConfig) -> Request | None:
+def _request(container: Container, config: VgpuConfig) -> VgpuRequest | None:
     limits, requests = container.resources.limits, container.resources.requests
 
     def amount(name: str) -> int | None:
@@ -105,7 +105,7 @@ def _request(container: Container, config: VgpuConfig) -> Request | None:
     percentage = amount(config.percentage_name)
     if percentage is None:
         percentage = NO_PERCENTAGE if memory else 100
-    return Request(number, memory, percentage, amount(config.cores_name) or 0)
+    return VgpuRequest(number, memory, percentage, amount(config.cores_name) or 0)
 
 
 def _either(limits: ResourceList | None, requests: ResourceList | None, name: str) -> int | None:

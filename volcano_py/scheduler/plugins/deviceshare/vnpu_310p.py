@@ -17,7 +17,7 @@ from volcano_py.api import names, quantity
 from volcano_py.api.core import Node, Pod, ResourceList
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.plugins.deviceshare.chip_reports import Report, chip_numbers, numbers
+from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReport, chip_numbers, numbers
 from volcano_py.scheduler.plugins.deviceshare.device_type import Annotations, Fit, Taken
 from volcano_py.scheduler.plugins.deviceshare.vnpu_templates import (
     CPUS_OF_CHIP,
@@ -27,7 +27,7 @@ from volcano_py.scheduler.plugins.deviceshare.vnpu_templates import (
     TEMPLATES,
     YES,
     Amount,
-    Demand,
+    VnpuDemand,
     demand_of,
 )
 
@@ -44,7 +44,9 @@ class Vnpu310P:
     lock = ""
     scores = False
 
-    def __init__(self, own_list: bool, reports: Mapping[str, Report], moved: frozenset[str], *, exact: bool) -> None:
+    def __init__(
+        self, own_list: bool, reports: Mapping[str, ChipReport], moved: frozenset[str], *, exact: bool
+    ) -> None:
         self._own_list = own_list
         self._reports = reports
         self.moved = moved
@@ -58,16 +60,16 @@ class Vnpu310P:
             Reason("Ascend 310P: npu-core must be 1, 2, 4 or whole chips, vnpu-dvpp yes, no or null", Code.ERROR),
         )
 
-    def demand(self, pod: Pod) -> Demand | None:
+    def demand(self, pod: Pod) -> VnpuDemand | None:
         return demand_of(pod)
 
-    def of_pod(self, demand: Demand, task: Task) -> Demand:
+    def of_pod(self, demand: VnpuDemand, task: Task) -> VnpuDemand:
         return demand
 
-    def is_shared(self, demand: Demand) -> bool:
+    def is_shared(self, demand: VnpuDemand) -> bool:
         return True
 
-    def locks(self, demand: Demand) -> bool:
+    def locks(self, demand: VnpuDemand) -> bool:
         return False
 
     def times(self, now: float) -> Annotations:
@@ -77,7 +79,7 @@ class Vnpu310P:
         cores = _amount(node.status.allocatable, names.NPU_CORE)
         if cores <= 0:
             return None
-        report = self._reports.get(node.metadata.name, Report())
+        report = self._reports.get(node.metadata.name, ChipReport())
         total = _amount(node.status.capacity, names.NPU_CORE) or cores
         size = chip_size(node.metadata.labels or {}, total)
         usable = self._usable(node, report) if size is not None else None
@@ -86,7 +88,7 @@ class Vnpu310P:
         unhealthy = report.chips(f"{names.NPU_310P}-Unhealthy")
         return NpuChips(size, total // size.cores, usable - unhealthy, unhealthy, report.status == _RESERVED)
 
-    def _usable(self, node: Node, report: Report) -> frozenset[int] | None:
+    def _usable(self, node: Node, report: ChipReport) -> frozenset[int] | None:
         """The chips that are usable; None: they are not reported."""
         if report.devices is None or names.NPU_310P not in dict(report.devices):
             return None
@@ -100,7 +102,7 @@ class Vnpu310P:
         return chip_numbers(own) - report.chips(f"{names.NPU_310P}-Recovering")
 
 
-class Held(NamedTuple):
+class HeldChips(NamedTuple):
     """What a pod holds: whole chips, or a part of one (`template`). `created`: its device plugin has created it.
     `here`: it was assigned in this session. `group`: the group of the chip's AI cores that the vNPU uses."""
 
@@ -145,7 +147,7 @@ class NpuChips:
         self._number = number
         self.chips = set(chips)
         self.separated = separated
-        self.pods: dict[str, Held] = {}
+        self.pods: dict[str, HeldChips] = {}
         self._unhealthy = unhealthy
 
     def clone(self) -> NpuChips:
@@ -158,13 +160,13 @@ class NpuChips:
 
     def free(self) -> dict[int, Free]:
         """The free part of each chip."""
-        on: dict[int, list[Held]] = {chip: [] for chip in self.chips}
+        on: dict[int, list[HeldChips]] = {chip: [] for chip in self.chips}
         for held in self.pods.values():
             for chip in held.chips:
                 on[chip].append(held)
         return {chip: self._free(pods) for chip, pods in on.items()}
 
-    def _free(self, pods: list[Held]) -> Free:
+    def _free(self, pods: list[HeldChips]) -> Free:
         amounts = [TEMPLATES.get(held.template, Amount(0, 0)) if held.template else self.size for held in pods]
         dvpp = {amount.dvpp for held, amount in zip(pods, amounts, strict=True) if held.template}
         groups = {held.group for held in pods if held.group}
@@ -183,11 +185,11 @@ class NpuChips:
 
     # ---- checking ---------------------------------------------------------------------------------------
 
-    def fit(self, demand: Demand) -> Fit:
+    def fit(self, demand: VnpuDemand) -> Fit:
         code, held = self._choose(demand)
         return Fit(code, DOWNGRADED if held is not None and held.template in _less_than(demand) else 0.0)
 
-    def _choose(self, demand: Demand) -> tuple[int, Held | None]:
+    def _choose(self, demand: VnpuDemand) -> tuple[int, HeldChips | None]:
         """The chips for a demand, or the number of the reason why there are none."""
         if self.separated:
             return _SEPARATED, None
@@ -202,23 +204,23 @@ class NpuChips:
             return _TOO_FEW, None
         return (_OTHER_TEMPLATE, None) if self._in_creation() - {held.template} else (0, held)
 
-    def _whole(self, demand: Demand) -> Held | None:
+    def _whole(self, demand: VnpuDemand) -> HeldChips | None:
         whole = sorted(chip for chip, free in self.free().items() if free.whole)
         number = demand.cores // self.size.cores
-        return Held(tuple(whole[:number]), here=True) if len(whole) >= number else None
+        return HeldChips(tuple(whole[:number]), here=True) if len(whole) >= number else None
 
-    def _part(self, demand: Demand) -> Held | None:
+    def _part(self, demand: VnpuDemand) -> HeldChips | None:
         """A part of the chip that has the least left."""
         chips = sorted((free.cores, free.cpus, chip, free) for chip, free in self.free().items())
         for template in (demand.template, *_less_than(demand)):
             for _, _, chip, free in chips:
                 if free.has(TEMPLATES[template]):
-                    return Held((chip,), template, here=True)
+                    return HeldChips((chip,), template, here=True)
         return None
 
     # ---- booking ----------------------------------------------------------------------------------------
 
-    def take(self, demand: Demand, task: Task) -> Taken:
+    def take(self, demand: VnpuDemand, task: Task) -> Taken:
         _, held = self._choose(demand)
         if held is None:
             return Taken({}, demand.error or "too few AI cores or chips are free")
@@ -249,12 +251,12 @@ class NpuChips:
         self.pods.pop(task.key, None)
 
 
-def _less_than(demand: Demand) -> tuple[str, ...]:
+def _less_than(demand: VnpuDemand) -> tuple[str, ...]:
     less = DOWNGRADES.get(demand.template)
     return (less,) if less else ()
 
 
-def read_held(annotations: Mapping[str, str]) -> Held:
+def read_held(annotations: Mapping[str, str]) -> HeldChips:
     """What the annotations of a pod assign; no chips if they assign none. Whole chips can also be those of a pod that
     requests chips instead of AI cores."""
     text, real = annotations.get(names.NPU_CORE, ""), annotations.get(names.NPU_REAL, "")
@@ -262,9 +264,9 @@ def read_held(annotations: Mapping[str, str]) -> Held:
     if template:
         _, separator, group = real.rpartition("_")
         known = group if separator and group.isdecimal() else ""
-        return Held(tuple(numbers([chip])), template, bool(real), group=known)
+        return HeldChips(tuple(numbers([chip])), template, bool(real), group=known)
     whole = numbers(text.split(",")) | chip_numbers(annotations.get(names.NPU_310P, "").split(","))
-    return Held(tuple(sorted(whole)), created=bool(real) or not text)
+    return HeldChips(tuple(sorted(whole)), created=bool(real) or not text)
 
 
 def chip_size(labels: Mapping[str, str], cores: int) -> Amount | None:

@@ -39,7 +39,7 @@ CPUS_OF_CHIP = {8: 7, 10: 7}
 """The AI CPUs of a chip, by its AI cores."""
 
 
-class Demand(NamedTuple):
+class VnpuDemand(NamedTuple):
     """The demand of a pod. `template`: if the cores are not those of whole chips; "": no template has them. `error`:
     why the request is invalid."""
 
@@ -48,7 +48,7 @@ class Demand(NamedTuple):
     error: str = ""
 
 
-def demand_of(pod: Pod) -> Demand | None:
+def demand_of(pod: Pod) -> VnpuDemand | None:
     """The demand of a pod; None: it does not request Ascend 310P cores of MindCluster."""
     labels = pod.metadata.labels or {}
     containers = pod.spec.containers or ()
@@ -61,8 +61,8 @@ def demand_of(pod: Pod) -> Demand | None:
         return None
     dvpp = labels.get(names.NPU_DVPP, NULL)
     if dvpp not in (YES, NO, NULL):
-        return Demand(cores, error=f"label {names.NPU_DVPP} is {dvpp!r}; use yes, no or null")
-    return Demand(cores, template_of(cores, labels.get(names.NPU_LEVEL) == HIGH, dvpp))
+        return VnpuDemand(cores, error=f"label {names.NPU_DVPP} is {dvpp!r}; use yes, no or null")
+    return VnpuDemand(cores, template_of(cores, labels.get(names.NPU_LEVEL) == HIGH, dvpp))
 
 
 def _cores(c: Container) -> int:

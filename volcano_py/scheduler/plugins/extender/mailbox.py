@@ -24,7 +24,7 @@ MOST_NOTICES = 10_000
 """The largest number of notices that wait; the oldest are dropped."""
 
 
-class Request(NamedTuple):
+class ExtenderRequest(NamedTuple):
     """One call: POST `body` as JSON to `url`. `timeout` in seconds. The body is created when it is sent, because the
     nodes of a large cluster make it large."""
 
@@ -33,7 +33,7 @@ class Request(NamedTuple):
     timeout: float
 
 
-class Answer(NamedTuple):
+class ExtenderAnswer(NamedTuple):
     """The outcome of a call at a time (seconds since the epoch). `error` is empty if `body` is the response."""
 
     time: float
@@ -45,14 +45,14 @@ class Answer(NamedTuple):
 class Mailbox:
     """Pending calls, and responses."""
 
-    outbox: dict[Key, Request] = field(default_factory=dict)
-    notices: deque[Request] = field(default_factory=lambda: deque(maxlen=MOST_NOTICES))
+    outbox: dict[Key, ExtenderRequest] = field(default_factory=dict)
+    notices: deque[ExtenderRequest] = field(default_factory=lambda: deque(maxlen=MOST_NOTICES))
     """Calls whose response is not used, in order."""
-    answers: dict[Key, Answer] = field(default_factory=dict)
+    answers: dict[Key, ExtenderAnswer] = field(default_factory=dict)
     carried: bool = False
     """Whether calls are sent, so that each gets a response or an error. A simulation sends none."""
 
-    def answer(self, key: Key, request: Request, now: float) -> Answer | None:
+    def answer(self, key: Key, request: ExtenderRequest, now: float) -> ExtenderAnswer | None:
         """The newest response; None if there is none yet. Adds the call again when the response grows old."""
         known = self.answers.get(key)
         if known is None or now - known.time > REFRESH:

@@ -26,7 +26,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.plugins.extender import bodies
-from volcano_py.scheduler.plugins.extender.mailbox import Answer, Mailbox, Request
+from volcano_py.scheduler.plugins.extender.mailbox import ExtenderAnswer, ExtenderRequest, Mailbox
 
 _WAITING = "the extender has not responded yet"
 _IDENTITIES = frozenset(
@@ -140,14 +140,14 @@ class Extender(Plugin):
 
     # ---- calls ------------------------------------------------------------------------------------------
 
-    def call(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> Answer | None:
+    def call(self, verb: str, about: Sequence[str], body: Callable[[], Any]) -> ExtenderAnswer | None:
         """The extender's newest response for these objects; None if there is none yet, in which case the call is
         added."""
         key = (self.arguments.url_prefix, verb, *about)
         return self._mail.answer(key, self._request(verb, body), self._session.now)
 
-    def _request(self, verb: str, body: Callable[[], Any]) -> Request:
-        return Request(f"{self.arguments.url_prefix.removesuffix('/')}/{verb}", body, self.timeout)
+    def _request(self, verb: str, body: Callable[[], Any]) -> ExtenderRequest:
+        return ExtenderRequest(f"{self.arguments.url_prefix.removesuffix('/')}/{verb}", body, self.timeout)
 
     def _notify(self, verb: str, body: Callable[[], Any]) -> None:
         self._mail.notices.append(self._request(verb, body))
@@ -210,7 +210,7 @@ class Extender(Plugin):
             return not self._session.deviations.extender_fails_closed
         return bool(ready)
 
-    def _otherwise(self, answer: Answer | None, *, good: Any, bad: Any) -> Any:
+    def _otherwise(self, answer: ExtenderAnswer | None, *, good: Any, bad: Any) -> Any:
         """The result without a usable response: `good` if the call has failed and the extender is ignorable, else
         `bad`."""
         return good if answer is not None and self.arguments.ignorable else bad
@@ -249,7 +249,7 @@ class Extender(Plugin):
         """Whether the call for the scores of a pod has neither a response nor an error yet."""
         return bool(self.arguments.prioritize) and self._mail.carried and self._scores_answer(task) is None
 
-    def _scores_answer(self, task: Task) -> Answer | None:
+    def _scores_answer(self, task: Task) -> ExtenderAnswer | None:
         return self.call(self.arguments.prioritize, (about(task),), lambda: self._task_and_nodes(task))
 
     def scores(self, task: Task) -> Floats:
@@ -298,7 +298,7 @@ def requests_any(containers: Iterable[Container], resources: Sequence[str]) -> b
     )
 
 
-def _field(answer: Answer | None, name: str, kind: type) -> Any:
+def _field(answer: ExtenderAnswer | None, name: str, kind: type) -> Any:
     """A field of a response; None if there is no response, or it has no such field."""
     if answer is None or answer.error or not isinstance(answer.body, dict):
         return None

@@ -12,7 +12,7 @@ from volcano_py.api.nodeinfo import CPU_MANAGER_POLICY, TOPOLOGY_MANAGER_POLICY,
 Cpus = frozenset[int]
 
 
-class Place(NamedTuple):
+class CpuPlace(NamedTuple):
     """The position of a CPU in the topology."""
 
     numa: int
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 class CpuTopology:
     """The CPUs of one node. `exact`: CPUs are assigned as kubelet assigns them, else as Volcano does."""
 
-    def __init__(self, places: Mapping[int, Place], reserved: int, exact: bool) -> None:
+    def __init__(self, places: Mapping[int, CpuPlace], reserved: int, exact: bool) -> None:
         self.places = dict(places)
         self.exact = exact
         self._reserved = reserved
@@ -118,7 +118,7 @@ def read_numa(obj: Numatopology, exact: bool) -> NumaNode:
     spec = obj.spec
     policies = spec.policies or {}
     places = {
-        int(number): Place(info.numa, info.socket, info.core)
+        int(number): CpuPlace(info.numa, info.socket, info.core)
         for number, info in (spec.cpu_detail or {}).items()
         if number.isdecimal() and 0 <= info.numa < _MOST_NUMA_NUMBERS
     }

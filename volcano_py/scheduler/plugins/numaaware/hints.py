@@ -21,7 +21,7 @@ class Hint(NamedTuple):
     preferred: bool
 
 
-class Choice(NamedTuple):
+class NumaChoice(NamedTuple):
     """The result of a policy: the NUMA nodes, and whether the container may run there."""
 
     hint: Hint
@@ -43,15 +43,15 @@ def cpu_hints(topology: CpuTopology, available: Cpus, request: int) -> list[Hint
     return [Hint(mask_of(numa_nodes), len(numa_nodes) == smallest) for numa_nodes in found]
 
 
-def choose(policy: str, numa_nodes: Sequence[int], providers: Sequence[dict[str, list[Hint] | None]]) -> Choice:
+def choose(policy: str, numa_nodes: Sequence[int], providers: Sequence[dict[str, list[Hint] | None]]) -> NumaChoice:
     """The result of a policy for the hints of all providers, by resource. None: a provider has no preference."""
     if policy not in (BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE):
-        return Choice(Hint(None, False), True)
+        return NumaChoice(Hint(None, False), True)
     lists = list(_lists(providers))
     if policy == SINGLE_NUMA_NODE:
         lists = [[h for h in hints if h.preferred and (h.mask is None or h.mask.bit_count() == 1)] for hints in lists]
     best = _merged(mask_of(numa_nodes), lists)
-    return Choice(best, best.preferred or policy == BEST_EFFORT)
+    return NumaChoice(best, best.preferred or policy == BEST_EFFORT)
 
 
 def mask_of(numa_nodes: Sequence[int]) -> int:

@@ -26,7 +26,7 @@ _STATIC = "static"
 _EMPTY: Cpus = frozenset()
 
 
-class Demand(NamedTuple):
+class NumaDemand(NamedTuple):
     """The requests of a guaranteed pod. `policy`: in its annotation; `cpus`: of each container, None for a container
     without a cpu request, 0 for one that is no whole number."""
 
@@ -69,7 +69,7 @@ class NumaAware(Plugin):
         self._session = session
         self._nodes = _numa_nodes(session)
         self._available = _available(session, self._nodes)
-        self._demands: dict[int, Demand | None] = {}
+        self._demands: dict[int, NumaDemand | None] = {}
         self._answers: dict[tuple[object, ...], tuple[int, Cpus]] = {}
         self._given: dict[int, tuple[Task, int, Cpus]] = {}
         """The assignments of this session: (task, node, CPUs), by slot."""
@@ -87,14 +87,14 @@ class NumaAware(Plugin):
             if session.status(task) == st.BINDING or not session.deviations.exact_cpus:
                 handed_out.setdefault(session.table.names[node], {})[task.key, task.uid] = cpus
 
-    def demand(self, task: Task) -> Demand | None:
+    def demand(self, task: Task) -> NumaDemand | None:
         """The demand of a class of pods; None: the pods are not guaranteed."""
         key = task.spec_class.id
         if key not in self._demands:
             self._demands[key] = _demand(task.pod) if qos_of(task.pod) == GUARANTEED else None
         return self._demands[key]
 
-    def answer(self, demand: Demand, node: int) -> tuple[int, Cpus]:
+    def answer(self, demand: NumaDemand, node: int) -> tuple[int, Cpus]:
         """(0 or the number of a reason, the CPUs that the pod would get)."""
         numa = self._nodes.get(node)
         code = _rejected(demand, numa, self._available.get(node))
@@ -106,7 +106,7 @@ class NumaAware(Plugin):
             self._answers[key] = _assign(demand, numa, available)
         return self._answers[key]
 
-    def spans(self, demand: Demand, node: int) -> int:
+    def spans(self, demand: NumaDemand, node: int) -> int:
         """The number of NUMA nodes that the pod's CPUs would be on."""
         numa = self._nodes.get(node)
         return 0 if numa is None else len({numa.topology.places[c].numa for c in self.answer(demand, node)[1]})
@@ -210,13 +210,13 @@ def _is_there(session: Session, key: str, uid: str, node: str) -> bool:
     return task is not None and task.uid == uid and task.node == node and task.takes_capacity
 
 
-def _demand(pod: Pod) -> Demand:
+def _demand(pod: Pod) -> NumaDemand:
     cpus: list[int | None] = []
     for c in pod.spec.containers or ():
         requests = c.resources.requests or {}
         milli = quantity.milli_value(requests["cpu"]) if "cpu" in requests else None
         cpus.append(None if milli is None else milli // 1000 if milli % 1000 == 0 else 0)
-    return Demand((pod.metadata.annotations or {}).get(names.NUMA_TOPOLOGY_POLICY, ""), tuple(cpus))
+    return NumaDemand((pod.metadata.annotations or {}).get(names.NUMA_TOPOLOGY_POLICY, ""), tuple(cpus))
 
 
 REASONS = [
@@ -229,7 +229,7 @@ REASONS = [
 ]
 
 
-def _rejected(demand: Demand, numa: NumaNode | None, available: Cpus | None) -> int | None:
+def _rejected(demand: NumaDemand, numa: NumaNode | None, available: Cpus | None) -> int | None:
     """The check before the hints: the number of a reason, 0 if the node accepts the pod whatever its CPUs, None if the
     CPUs decide."""
     if not demand.has_policy:
@@ -247,7 +247,7 @@ def _rejected(demand: Demand, numa: NumaNode | None, available: Cpus | None) -> 
     return None if available else 5
 
 
-def _assign(demand: Demand, numa: NumaNode, available: Cpus) -> tuple[int, Cpus]:
+def _assign(demand: NumaDemand, numa: NumaNode, available: Cpus) -> tuple[int, Cpus]:
     """The CPUs of all containers; reason 6 if the policy rejects one of the containers."""
     topology, given = numa.topology, _EMPTY
     for request in demand.cpus:

@@ -17,7 +17,7 @@ _NOTHING = Resource()
 """What most jobs that wait hold; it is not changed."""
 
 
-class Demand:
+class QueueDemand:
     """What the jobs of one queue hold and request; every job counts once."""
 
     __slots__ = ("allocated", "elastic", "jobs", "request")
@@ -49,7 +49,7 @@ class Demand:
     def __eq__(self, other: object) -> bool:
         """Whether the amounts are equal; a resource with amount 0 equals a missing one."""
         return (
-            isinstance(other, Demand)
+            isinstance(other, QueueDemand)
             and self.jobs == other.jobs
             and all(
                 _amounts(getattr(self, f)) == _amounts(getattr(other, f)) for f in ("allocated", "request", "elastic")
@@ -93,7 +93,7 @@ class Demands:
     """The kept state: demand by queue, and the part of each job in it."""
 
     def __init__(self) -> None:
-        self.queues: dict[str, Demand] = {}
+        self.queues: dict[str, QueueDemand] = {}
         self.jobs: dict[str, JobDemand] = {}
         self._inexact: set[str] = set()
         """Queues whose sums contained an amount that is too large for exact subtraction."""
@@ -110,13 +110,13 @@ class Demands:
         if job is not None and job.pod_group is not None:
             new = self.jobs[uid] = JobDemand(job)
             if new.queue not in self.queues:
-                self.queues[new.queue] = Demand()
+                self.queues[new.queue] = QueueDemand()
             self.queues[new.queue].count(new, +1)
 
     def commit_evictions(self) -> None:
         """Compute the sums again that subtraction cannot correct."""
         for name in self._inexact & self.queues.keys():
-            demand = self.queues[name] = Demand()
+            demand = self.queues[name] = QueueDemand()
             for part in self.jobs.values():
                 if part.queue == name:
                     demand.count(part, +1)

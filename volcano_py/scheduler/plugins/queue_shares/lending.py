@@ -10,7 +10,7 @@ from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import PODS
 
 
-class Held(Protocol):
+class QueueHolding(Protocol):
     """What a queue holds, deserves and is guaranteed."""
 
     allocated: Resource
@@ -18,7 +18,7 @@ class Held(Protocol):
     guarantee: Resource
 
 
-def stays_within(q: Held, requested: Resource, named: Collection[str] | None = None) -> bool:
+def stays_within(q: QueueHolding, requested: Resource, named: Collection[str] | None = None) -> bool:
     """Whether a queue with an amount holds no more than it deserves. `named`: only these resources count."""
     return all(
         q.allocated[d] + requested[d] <= q.deserved[d] + EPS
@@ -27,22 +27,22 @@ def stays_within(q: Held, requested: Resource, named: Collection[str] | None = N
     )
 
 
-def is_above(q: Held, resource: str) -> bool:
+def is_above(q: QueueHolding, resource: str) -> bool:
     """Whether a queue holds more of a resource than it deserves."""
     return q.allocated[resource] > q.deserved[resource] + EPS
 
 
-def lends_any(q: Held, unit: Resource, short: Collection[str]) -> bool:
+def lends_any(q: QueueHolding, unit: Resource, short: Collection[str]) -> bool:
     """Whether a unit holds any of the short resources of which its queue holds more than it deserves."""
     return any(unit[d] > 0 and is_above(q, d) for d in short)
 
 
-def keeps_guarantee(q: Held, unit: Resource) -> bool:
+def keeps_guarantee(q: QueueHolding, unit: Resource) -> bool:
     """Whether a queue without a unit holds what it is guaranteed, of the resources of the unit."""
     return not any(unit[d] > 0 and q.allocated[d] - unit[d] < q.guarantee[d] - EPS for d in q.guarantee.names())
 
 
-def price(q: Held, unit: Resource, total: Resource) -> float:
+def price(q: QueueHolding, unit: Resource, total: Resource) -> float:
     """How much further below what it deserves a queue is without a unit, as a part of the cluster."""
     found = 0.0
     for d in unit.names():

@@ -11,7 +11,7 @@ from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
-from volcano_py.scheduler.plugins.queue_shares.demand import Demand, demands_of
+from volcano_py.scheduler.plugins.queue_shares.demand import QueueDemand, demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import gated_deducted, inqueue_resource
 
@@ -36,7 +36,7 @@ class Attributes:
         "weight",
     )
 
-    def __init__(self, queue: Queue, demand: Demand, guarantee: Resource, unguaranteed: Resource) -> None:
+    def __init__(self, queue: Queue, demand: QueueDemand, guarantee: Resource, unguaranteed: Resource) -> None:
         self.queue = queue
         self.name = queue.name
         self.weight = queue.weight

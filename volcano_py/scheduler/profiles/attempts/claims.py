@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from volcano_py.scheduler.model.claims.demand import NONE, Demand
+from volcano_py.scheduler.model.claims.demand import NONE, PodClaimDemand
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 from volcano_py.scheduler.model.nodes.node_table import arrays_kept, drop_oldest
@@ -39,7 +39,7 @@ class Claims:
         """The plugins whose entries are to be written."""
         self._written: dict[str, Bind] = {}
 
-    def demand(self, pod: PodInfo) -> Demand:
+    def demand(self, pod: PodInfo) -> PodClaimDemand:
         """The current demand of a pod's claims."""
         if not pod.claims:
             return NONE

@@ -21,7 +21,7 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import FIRST, PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status
 from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, mean, means, ratio, ratios
 from volcano_py.scheduler.rules.arrays import Bools, Ints
-from volcano_py.scheduler.rules.score_line import Point
+from volcano_py.scheduler.rules.score_line import LinePoint
 
 _STRATEGIES = {"LeastAllocated": LEAST_ALLOCATED, "MostAllocated": MOST_ALLOCATED}
 
@@ -32,7 +32,7 @@ class ResourceWeight(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    shape: list[Point] = []
+    shape: list[LinePoint] = []
 
 
 class Strategy(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):

@@ -20,7 +20,7 @@ from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unr
 from volcano_py.scheduler.rules import machine_groups as rule
 
 _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
-_STATUSES = [_REJECTED[code] for code in rule.Rejection]
+_STATUSES = [_REJECTED[code] for code in rule.GroupRejection]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):

@@ -26,7 +26,7 @@ _CODES = {
 }
 
 
-class Attempt(NamedTuple):
+class SessionAttempt(NamedTuple):
     """One task, at one point of the session."""
 
     pod: PodInfo
@@ -48,23 +48,23 @@ class Attempts:
         self.selection = selection
         self._cluster = cluster
         self._callbacks = callbacks
-        self._last: Attempt | None = None
+        self._last: SessionAttempt | None = None
 
     def concerns(self, task: Task) -> bool:
         """Whether the profile's rules apply to a task; the same for all tasks of a class (`PodKeys.profiles`)."""
         return task.pod.spec.scheduler_name == self.profile
 
-    def of(self, task: Task) -> Attempt:
+    def of(self, task: Task) -> SessionAttempt:
         """The attempt of a task: PreEnqueue and PreFilter are called again when a node has changed."""
         columns = self._cluster.columns
         version = (task.key, id(columns), len(columns.log))
         if self._last is None or self._last.version != version:
-            attempt = Attempt(self._cluster.info(task.pod), CycleState(), columns, version, {}, {})
+            attempt = SessionAttempt(self._cluster.info(task.pod), CycleState(), columns, version, {}, {})
             self._begin(attempt)
             self._last = attempt
         return self._last
 
-    def _begin(self, attempt: Attempt) -> None:
+    def _begin(self, attempt: SessionAttempt) -> None:
         for gate in self.selection.pre_enqueue:
             try:
                 status = expect(gate.pre_enqueue(attempt.pod), Status, gate.name, "PreEnqueue")

@@ -20,7 +20,7 @@ from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.faults import expect
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Plugin
 from volcano_py.scheduler.profiles.plugin_api.status import Status
-from volcano_py.scheduler.profiles.sessions.session_attempt import Attempt, Attempts, reason_of
+from volcano_py.scheduler.profiles.sessions.session_attempt import Attempts, SessionAttempt, reason_of
 from volcano_py.scheduler.rules.arrays import Bools
 
 _Numbers = NDArray[np.int32]
@@ -70,7 +70,7 @@ class ProfileFilter:
         self._last = attempt.version, found
         return found
 
-    def _codes(self, task: Task, attempt: Attempt) -> _Numbers:
+    def _codes(self, task: Task, attempt: SessionAttempt) -> _Numbers:
         """By column of the profile's nodes."""
         count = len(attempt.columns)
         rejected = self._closed or attempt.rejected.get(self._plugin.name)
@@ -91,7 +91,7 @@ class ProfileFilter:
             codes = np.where(named, codes, elsewhere).astype(np.int32)
         return codes
 
-    def _domain(self, rule: Filter, attempt: Attempt) -> _Numbers:
+    def _domain(self, rule: Filter, attempt: SessionAttempt) -> _Numbers:
         """Results that depend on anything."""
         found = rule.filter_codes(attempt.state, attempt.pod, attempt.columns)
         if found is not None:
@@ -102,7 +102,7 @@ class ProfileFilter:
         fits = rule.filter_fitting(attempt.state, attempt.pod, attempt.columns, everywhere)
         return self._from(rule, attempt, fits)
 
-    def _of_class(self, rule: Filter, task: Task, attempt: Attempt) -> _Numbers:
+    def _of_class(self, rule: Filter, task: Task, attempt: SessionAttempt) -> _Numbers:
         """Results that are kept for the pod's class."""
         columns = attempt.columns
         kept = self._kept.get(task.spec_class.id)
@@ -117,14 +117,14 @@ class ProfileFilter:
         self._kept[task.spec_class.id] = _Kept(columns, columns.generation, codes, len(columns.log))
         return codes
 
-    def _from(self, rule: Filter, attempt: Attempt, fits: Bools | None) -> _Numbers:
+    def _from(self, rule: Filter, attempt: SessionAttempt, fits: Bools | None) -> _Numbers:
         """The codes of all nodes. `fits`: the result of the array form; it has no reasons. None: there is none."""
         codes: _Numbers = np.zeros(len(attempt.columns), dtype=np.int32)
         nodes: Iterable[int] = range(len(codes)) if fits is None else np.flatnonzero(~fits).tolist()
         self._fill(codes, nodes, rule, attempt)
         return codes
 
-    def _fill(self, codes: _Numbers, nodes: Iterable[int], rule: Filter, attempt: Attempt) -> None:
+    def _fill(self, codes: _Numbers, nodes: Iterable[int], rule: Filter, attempt: SessionAttempt) -> None:
         call: Callable[..., Status] = rule.filter
         for i in nodes:
             status = expect(call(attempt.state, attempt.pod, attempt.columns.infos[i]), Status, rule.name, "Filter")

@@ -14,7 +14,7 @@ from volcano_py.scheduler.profiles.columns import NodesAt, SomeColumns
 from volcano_py.scheduler.profiles.faults import PluginFault, expect
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
 from volcano_py.scheduler.profiles.plugin_api.status import Code, Status
-from volcano_py.scheduler.profiles.sessions.session_attempt import Attempt, Attempts
+from volcano_py.scheduler.profiles.sessions.session_attempt import Attempts, SessionAttempt
 from volcano_py.scheduler.rules.arrays import Ints
 
 
@@ -49,7 +49,7 @@ class ProfileScore:
         return total
 
 
-def _scores(plugin: Score, attempt: Attempt, at: Indices) -> Ints:
+def _scores(plugin: Score, attempt: SessionAttempt, at: Indices) -> Ints:
     """The normalized scores of one plugin for some columns."""
     state, pod, columns = attempt.state, attempt.pod, attempt.columns
     nodes = NodesAt(columns.infos, lambda: at, len(at))

@@ -21,7 +21,7 @@ from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Statu
 from volcano_py.scheduler.rules import card_types as rule
 
 _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
-_STATUSES = [_REJECTED[code] for code in rule.Rejection]
+_STATUSES = [_REJECTED[code] for code in rule.CardRejection]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):

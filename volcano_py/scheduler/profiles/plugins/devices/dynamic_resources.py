@@ -17,7 +17,7 @@ from volcano_py.api.kinds import RESOURCECLAIM
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
 from volcano_py.scheduler.noderules.devices.device_allocation import allocation_of
-from volcano_py.scheduler.noderules.devices.device_choice import Decision, Rejection
+from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision, DeviceRejection
 from volcano_py.scheduler.noderules.devices.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import Columns
@@ -87,14 +87,16 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         found = self._claims.devices.decide(state.read(self.name), self._model.nodes.index[node.name])
-        if isinstance(found, Decision):
+        if isinstance(found, DeviceDecision):
             return SUCCESS
-        return {Rejection.NO_DEVICES: _NO_DEVICES, Rejection.ELSEWHERE: _ELSEWHERE}.get(found, _SELECTOR_FAILS)
+        return {DeviceRejection.NO_DEVICES: _NO_DEVICES, DeviceRejection.ELSEWHERE: _ELSEWHERE}.get(
+            found, _SELECTOR_FAILS
+        )
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
         class_id = self._model.tasks[pod.key].spec_class.id
         codes = nodes.of_model(self._claims.devices.codes(state.read(self.name), class_id))
-        return None if (codes[ok] == Rejection.ERROR).any() else ok & (codes == 0)
+        return None if (codes[ok] == DeviceRejection.ERROR).any() else ok & (codes == 0)
 
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         demand: ClaimDemand | None = state.read(self.name)
@@ -126,7 +128,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         if demand is None:
             return SUCCESS
         found = self._claims.devices.decide(demand, self._model.nodes.index[node])
-        if not isinstance(found, Decision):
+        if not isinstance(found, DeviceDecision):
             return _NO_DEVICES
         chosen = {
             claim.key: allocation_of(claim.claim, devices, node, self._ledger.device_class)

@@ -21,7 +21,7 @@ from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Statu
 from volcano_py.scheduler.profiles.plugins.pods.pod_affinity_hints import AffinityHints
 from volcano_py.scheduler.profiles.plugins.pods.pod_preference import Arguments, PodPreference, pods_selected
 from volcano_py.scheduler.rules.arrays import Bools, Ints
-from volcano_py.scheduler.rules.pod_affinity import Term, is_any, is_near
+from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, is_any, is_near
 
 _AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 _ANTI = unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -65,7 +65,9 @@ class _State:
             if term.selects(pod.namespace, pod.labels, self.labels):
                 _add(self.existing, term, node, sign)
 
-    def count_selected(self, counts: Counts, terms: Sequence[Term], selecting: Sequence[Term], nodes: Columns) -> None:
+    def count_selected(
+        self, counts: Counts, terms: Sequence[AffinityTerm], selecting: Sequence[AffinityTerm], nodes: Columns
+    ) -> None:
         """Count the pods on all nodes that the `selecting` terms select together, in the domains of each of `terms`."""
         pods = pods_selected(selecting, nodes)
         for i in np.flatnonzero(pods).tolist():
@@ -73,7 +75,7 @@ class _State:
                 _add(counts, term, nodes.infos[i], int(pods[i]))
 
 
-def _add(counts: Counts, term: Term, node: NodeInfo, sign: int) -> None:
+def _add(counts: Counts, term: AffinityTerm, node: NodeInfo, sign: int) -> None:
     value = node.labels.get(term.key)
     if value is not None:
         counts[term.key, value] += sign

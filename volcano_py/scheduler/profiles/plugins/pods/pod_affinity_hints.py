@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from volcano_py.api.core import Node
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
-from volcano_py.scheduler.rules.pod_affinity import Term
+from volcano_py.scheduler.rules.pod_affinity import AffinityTerm
 
 
 class AffinityHints:
@@ -45,13 +45,13 @@ class AffinityHints:
         # A node without the key did not reject the pod.
         return any(old is None or (t.key in before and before[t.key] != now.get(t.key)) for t in pod.anti_affinity)
 
-    def _resolved(self, terms: Sequence[Term]) -> list[Term]:
+    def _resolved(self, terms: Sequence[AffinityTerm]) -> list[AffinityTerm]:
         return [t.resolved(self._cluster.namespaces) for t in terms]
 
 
-def _all(terms: Sequence[Term], pod: PodInfo) -> bool:
+def _all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     return bool(terms) and all(t.selects(pod.namespace, pod.labels) for t in terms)
 
 
-def _any(terms: Sequence[Term], pod: PodInfo) -> bool:
+def _any(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     return any(t.selects(pod.namespace, pod.labels) for t in terms)

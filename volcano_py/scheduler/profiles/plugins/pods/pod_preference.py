@@ -15,7 +15,7 @@ from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status
 from volcano_py.scheduler.rules.arrays import Indices, Ints
-from volcano_py.scheduler.rules.pod_affinity import Term, scores
+from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, scores
 
 _KEY = "InterPodAffinity/score"
 
@@ -27,7 +27,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Whether only pods with preferred terms of their own are scored."""
 
 
-def pods_selected(terms: Sequence[Term], nodes: Columns) -> Ints:
+def pods_selected(terms: Sequence[AffinityTerm], nodes: Columns) -> Ints:
     """Per node, the pods that all of the terms select together."""
 
     def selected(node: NodeInfo) -> int:

@@ -23,9 +23,9 @@ from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 from volcano_py.scheduler.rules.node_affinity import required_of
 from volcano_py.scheduler.rules.spread import (
     SYSTEM_DEFAULTS,
-    Constraint,
     DomainPods,
     Preference,
+    SpreadConstraint,
     countings,
     default_selectors,
     included,
@@ -55,7 +55,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class _State:
     """The constraints, with the pods in each domain."""
 
-    def __init__(self, constraints: list[Constraint], pods: list[DomainPods]) -> None:
+    def __init__(self, constraints: list[SpreadConstraint], pods: list[DomainPods]) -> None:
         self.constraints = constraints
         self.pods = pods
 
@@ -66,7 +66,7 @@ class _State:
 class _Scores:
     """The constraints of the score and the nodes that fit; the scores by node, once they are computed."""
 
-    def __init__(self, constraints: list[Constraint], nodes: Sequence[NodeInfo]) -> None:
+    def __init__(self, constraints: list[SpreadConstraint], nodes: Sequence[NodeInfo]) -> None:
         self.constraints = constraints
         self.nodes = nodes
         self.by_node: dict[str, int] = {}
@@ -141,7 +141,7 @@ class PodTopologySpread(PreFilter, Filter, Score):
             Interest(NODES, Action.ADD | Action.DELETE | Action.NODE_LABEL | Action.TAINT, self._node_helps),
         )
 
-    def _constraints(self, pod: PodInfo, when: str) -> list[Constraint]:
+    def _constraints(self, pod: PodInfo, when: str) -> list[SpreadConstraint]:
         """The pod's constraints with that `whenUnsatisfiable`."""
         if pod.spread:
             return [of_pod(c, pod.labels) for c in pod.spread if c.when_unsatisfiable == when]
@@ -183,22 +183,22 @@ class PodTopologySpread(PreFilter, Filter, Score):
         return matched != matches or (matches and (moved or (old.spec.taints or []) != (new.spec.taints or [])))
 
 
-def _has_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:
+def _has_keys(labels: Mapping[str, str], constraints: Sequence[SpreadConstraint]) -> bool:
     return all(c.key in labels for c in constraints)
 
 
-def _members(c: Constraint, pod: PodInfo, nodes: Columns) -> Bools:
+def _members(c: SpreadConstraint, pod: PodInfo, nodes: Columns) -> Bools:
     """The nodes that count as members of domains."""
     selector, required = pod.pod.spec.node_selector, required_of(pod.node_affinity)
     return nodes.of_model(included(nodes.model, c, selector, required, pod.tolerations))
 
 
-def _matching(c: Constraint, namespace: str, nodes: Columns) -> Ints:
+def _matching(c: SpreadConstraint, namespace: str, nodes: Columns) -> Ints:
     """Per node, the pods that a constraint selects and that are not being deleted."""
     if not c.counts:
         return np.zeros(len(nodes), dtype=np.int64)
     return nodes.count((msgspec.msgpack.encode(c.selectors), namespace), partial(_matching_pods, c, namespace))
 
 
-def _matching_pods(c: Constraint, namespace: str, node: NodeInfo) -> int:
+def _matching_pods(c: SpreadConstraint, namespace: str, node: NodeInfo) -> int:
     return sum(p.namespace == namespace and not p.terminating and c.selects(p.labels) for p in node.pods.values())

@@ -17,7 +17,7 @@ from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
 from volcano_py.scheduler.noderules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
 from volcano_py.scheduler.noderules.volumes.volume_binding import REASONS, binding_steps, bound_codes, provision_codes
-from volcano_py.scheduler.noderules.volumes.volume_book import Decision, Rejection
+from volcano_py.scheduler.noderules.volumes.volume_book import VolumeDecision, VolumeRejection
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Hint, Interest, Kind
@@ -29,7 +29,7 @@ from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Statu
 from volcano_py.scheduler.profiles.plugins.devices.claim_steps import ClaimSteps
 from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
 from volcano_py.scheduler.rules.arrays import Bools
-from volcano_py.scheduler.rules.score_line import Point
+from volcano_py.scheduler.rules.score_line import LinePoint
 
 _CHANGED = Action.ADD | Action.OTHER
 
@@ -37,7 +37,7 @@ _CHANGED = Action.ADD | Action.OTHER
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
     """How long a binding waits until its volumes are provisioned and bound."""
-    shape: list[Point] = []
+    shape: list[LinePoint] = []
     """With the feature gate StorageCapacityScoring: the score at a utilization of the storage capacity."""
 
 
@@ -79,7 +79,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
         looked: _Looked = state.read(self.name)
         column = self._model.nodes.index[node.name]
         codes = (int(looked.bound[column]), self._waiting(looked, column))
-        if Rejection.NO_CLASS in codes:
+        if VolumeRejection.NO_CLASS in codes:
             return error(next(p.error for p in looked.demand.provisions if p.error))
         reasons = [REASONS[code - 1].text for code in sorted(codes) if code]
         return unresolvable(*reasons) if reasons else SUCCESS
@@ -94,7 +94,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
             codes = np.zeros(len(nodes), dtype=np.int8)
             for i in np.flatnonzero(fits).tolist():
                 codes[i] = self._waiting(looked, nodes.model_column(i))
-        if (codes[ok] == Rejection.NO_CLASS).any():
+        if (codes[ok] == VolumeRejection.NO_CLASS).any():
             return None
         fits &= codes == 0
         return fits
@@ -103,7 +103,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
         if looked.waiting is not None:
             return int(looked.waiting[column])
         found = self._claims.volumes.decide(looked.demand.waiting, looked.demand.provisions, column)
-        return 0 if isinstance(found, Decision) else int(found)
+        return 0 if isinstance(found, VolumeDecision) else int(found)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         looked: _Looked | None = state.read(self.name)
@@ -123,7 +123,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
             return SUCCESS
         column = self._model.nodes.index[node]
         found = self._claims.volumes.decide(looked.demand.waiting, looked.demand.provisions, column)
-        if not isinstance(found, Decision):
+        if not isinstance(found, VolumeDecision):
             return unresolvable(REASONS[found - 1].text)
         steps = binding_steps(found, pod.namespace, node, self._timeout)
         self._claims.reserve(pod, self.name, node, steps)
