@@ -14,10 +14,18 @@ from volcano_py.api.kinds import JOB, MUTATINGWEBHOOKCONFIGURATION, SECRET
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, NotFound
 from volcano_py.sandbox.cluster import Sandbox
+from volcano_py.webhooks.registration import Where, register
 
 pytestmark = pytest.mark.slow
 SECRET_NAME, NAMESPACE = "volcano-admission-secret", "volcano-system"
 CONFIGURATION = "volcano-admission-service-jobs-mutate"
+
+
+class OnlyReads(Client):
+    """A client that writes nothing."""
+
+    async def patch(self, rt: Any, name: str, *args: Any, **more: Any) -> dict[str, Any]:
+        raise AssertionError(f"{name} is written")
 
 
 async def found(client: Client, rt: Any, name: str, namespace: str | None = None) -> dict[str, Any] | None:
@@ -42,7 +50,16 @@ async def test_jobs_are_judged_over_https_and_a_lost_certificate_is_replaced(tmp
         with pytest.raises(ApiError, match=r'webhook "validatejob.volcano.sh" denied the request: job default/lost'):
             await client.create(JOB, job("lost", 1, "1", queue="nowhere"))
 
-        # somebody deletes the Secret: a new authority is made, trusted, and served
+        # what is as wanted is not written again
+        where = Where(url=configuration["webhooks"][0]["clientConfig"]["url"].removesuffix("/jobs/mutate"))
+        authority = base64.b64decode(configuration["webhooks"][0]["clientConfig"]["caBundle"])
+        quiet = OnlyReads.from_kubeconfig(sandbox.kubeconfig)
+        async with quiet:
+            await register(quiet, ["/jobs/mutate", "/jobs/validate"], where, authority)
+            with pytest.raises(AssertionError, match=CONFIGURATION):
+                await register(quiet, ["/jobs/mutate"], where, b"another")
+
+        # the Secret is deleted: a new authority is made, trusted, and served
         trusted = configuration["webhooks"][0]["clientConfig"]["caBundle"]
         await client.delete(SECRET, SECRET_NAME, NAMESPACE)
 

@@ -1,7 +1,7 @@
 """The webhook configurations that `--register` makes."""
 
 from volcano_py.webhooks.paths import PATHS
-from volcano_py.webhooks.registration import Where, configuration
+from volcano_py.webhooks.registration import Where, configuration, has
 
 
 def _selected(where: Where) -> list[str]:
@@ -23,3 +23,12 @@ def test_names_are_those_of_volcanos_chart() -> None:
     assert name("/hypernodes/validate") == "validatehypernodes.volcano.sh"
     assert name("/jobflows/validate") == "validatejob.volcano.sh"
     assert name("/jobs/validate") == "validatejob.volcano.sh"
+
+
+def test_fields_that_the_api_server_adds_are_no_difference() -> None:
+    wanted = configuration(PATHS["/jobs/validate"], Where(url="https://x"), b"ca")["webhooks"]
+    stored = [{**wanted[0], "clientConfig": {**wanted[0]["clientConfig"], "service": None}, "matchConditions": []}]
+    assert has(stored, wanted)
+    assert not has([{**stored[0], "failurePolicy": "Ignore"}], wanted)
+    assert not has([*stored, *stored], wanted)
+    assert not has([], wanted)

@@ -23,7 +23,7 @@ PREFIX = "volcano-admission-service"
 TIMEOUT_SECONDS = 10
 MANAGER = "volcano-admission"
 SYSTEM_NAMESPACE = "kube-system"
-VERBS_TO_REGISTER = ("create", "patch")
+VERBS_TO_REGISTER = ("create", "list", "patch")
 """Verbs that `register` needs on both kinds; applying an object that does not exist needs `create`."""
 VERBS_TO_INJECT = ("get", "patch")
 """Verbs that `inject` needs on both kinds."""
@@ -98,11 +98,25 @@ def configuration(path: Path, where: Where, bundle: bytes) -> dict[str, Any]:
 
 
 async def register(client: Client, paths: Sequence[str], where: Where, bundle: bytes) -> None:
-    """Create or update the webhook configurations of all paths. Raises KubeError."""
+    """Create the webhook configurations of all paths, and update those that differ. Raises KubeError."""
+    known: dict[tuple[ResourceType, str], dict[str, Any]] = {}
+    for rt in dict.fromkeys(configuration_type(PATHS[name]) for name in paths):
+        known |= {(rt, found["metadata"]["name"]): found for found in await client.list(rt)}
     for name in paths:
         path = PATHS[name]
         rt, object_name, wanted = configuration_type(path), configuration_name(path), configuration(path, where, bundle)
-        await client.patch(rt, object_name, wanted, patch_type="apply", field_manager=MANAGER, force=True)
+        found = known.get((rt, object_name))
+        if found is None or not has(found["webhooks"], wanted["webhooks"]):
+            await client.patch(rt, object_name, wanted, patch_type="apply", field_manager=MANAGER, force=True)
+
+
+def has(found: Any, wanted: Any) -> bool:
+    """Whether an object has all values that are wanted; it may have more fields, which the API server has added."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(name in found and has(found[name], value) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(has, found, wanted))
+    return bool(found == wanted)
 
 
 async def inject(client: Client, paths: Sequence[str], bundle: bytes) -> list[str]:
