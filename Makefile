@@ -29,7 +29,15 @@ $(VENV)/.dashboard: $(VENV)/.ready
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dashboard-dev]'
 	@touch $@
 
-demo: setup ## show a gang job scheduled on an embedded cluster (KEEP=1 leaves the cluster up)
+# The demo needs a third of the packages that the tests need.
+$(VENV)/.demo: pyproject.toml
+	@test -e $(VENV)/.ready || echo "Setting up $(VENV) for the demo (once; half a minute)"
+	@test -e $(VENV)/.ready || $(PYTHON) -c 'import sys; sys.exit("volcano_py needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 demo") if sys.version_info < (3, 11) else None'
+	@test -e $(VENV)/.ready || { $(PYTHON) -m venv $(VENV) && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[sandbox]'; }
+	@touch $@
+
+demo: $(VENV)/.demo ## show a gang job scheduled on an embedded cluster (KEEP=1 leaves the cluster up)
 	@$(BIN)/volcano-py demo $(if $(KEEP),--keep)
 
 dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster and the page stay up

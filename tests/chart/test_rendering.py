@@ -11,6 +11,7 @@ import pytest
 from charts.generate import files
 from tests.chart.cluster import CHART
 from tests.chart.rendering import VALUES, named, of_kind, rendered, run_helm
+from volcano_py import __version__
 from volcano_py.scheduler.cache.kinds import TABLE
 
 DEFAULT, EVERYTHING, POLICIES, VOLCANO = (
@@ -161,7 +162,7 @@ def test_values_of_volcano_are_accepted_unchanged() -> None:
     scheduler = named(documents, "Deployment", "volcano-scheduler")
     spec = scheduler["spec"]["template"]["spec"]
     [container] = spec["containers"]
-    assert container["image"] == "volcano-py/volcano-py:0.1.0", "Volcano's image has none of our programs"
+    assert container["image"] == f"volcano-py/volcano-py:{__version__}", "Volcano's image has none of our programs"
     assert "--kube-api-qps=4000" in container["args"] and "--schedule-period=500ms" in container["args"]
     assert container["resources"] == {"limits": {"cpu": "2", "memory": "4Gi"}}
     assert spec["nodeSelector"] == {"pool": "system"} and spec["imagePullSecrets"] == [{"name": "registry"}]

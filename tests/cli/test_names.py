@@ -8,10 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from tests.cli.conftest import Vcctl
+from volcano_py.api.kinds import VOLCANO
 from volcano_py.cli.main import main as volcano_py
+from volcano_py.cli.vcctl import COMMANDS, NAMES
 from volcano_py.sandbox import terminal
 from volcano_py.sandbox.cluster import Sandbox
 
@@ -43,6 +46,21 @@ async def test_names_that_do_not_exist(tmp_path: Path, vcctl: Vcctl, monkeypatch
         for kind in ("deployment", "jobs.batch"):
             code, out = await vcctl("explain", kind, "x")
             assert code == 2 and "is not one of 'job', 'podgroup', 'pod', 'queue'" in out
+
+
+async def test_kinds_have_the_names_of_kubectl(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, others in NAMES.items():
+        own = {other for rt in VOLCANO if rt.plural == f"{kind}s" for other in (rt.plural, *rt.short_names)}
+        assert own <= {*others, f"{kind}s"}, "the short names of the CRD"
+        for other in others:
+            assert await vcctl(other, "--help") == await vcctl(kind, "--help")
+    async with Sandbox(nodes=1, path=tmp_path / "kubeconfig") as sandbox:
+        monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
+        for kind in ("job", "jobflow", "jobtemplate", "cronjob", "podgroup", "pod"):
+            assert (await vcctl(kind, "list", "-A"))[0] == 0, kind
+        code, out = await vcctl("explain", "q", "default", "-o", "yaml")
+        assert code == 0 and yaml.safe_load(out)["subject"] == "queue default"
+    assert next(iter(COMMANDS)) == "explain"
 
 
 @pytest.mark.parametrize("command", [("sandbox", "up"), ("demo",)])

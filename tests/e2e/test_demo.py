@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
@@ -30,6 +31,8 @@ async def test_every_gang_of_the_story_ran_whole(tmp_path: Path, seed: int) -> N
     text = out.decode()
     try:
         assert demo.returncode == 0, text
+        assert re.search(r"why \w+ waits: .*\d", text) and "what would help: add " in text, "a reason and a suggestion"
+        assert "Try next" in text and len(re.findall("│    vcctl ", text)) == 3
         assert "Summary" in text and "\x1b[" not in text, "no colours where there is no terminal"
         told = story(seed)
         async with Client.from_kubeconfig(str(kubeconfig)) as client:

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from volcano_py.cli.main import main
+from volcano_py.cli.vcctl import main as vcctl
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +124,33 @@ def test_every_module_of_the_programs_can_be_imported(image: Path) -> None:
     )
     done = run(image, "python", "-c", code)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_command_works_or_names_its_extra(image: Path) -> None:
+    """The wheel alone: what needs an extra reports the command that installs it."""
+    for program, group in (("volcano-py", main), ("vcctl", vcctl)):
+        for name in group.commands:
+            done = run(image, program, name, "--help")
+            assert done.returncode == 0, (program, name, done.stderr)
+    for command, extra in (
+        (("volcano-py", "demo"), "sandbox"),
+        (("volcano-py", "sandbox", "up", "--kubeconfig", "/tmp/nosuch-folder/x"), "sandbox"),
+        (("volcano-py", "dashboard"), "dashboard"),
+        (("python", "-c", "from volcano_py.client import sandbox; sandbox().start()"), "sandbox"),
+    ):
+        done = run(image, *command)
+        printed = " ".join((done.stdout + done.stderr).split())
+        assert done.returncode != 0 and f"pip install 'volcano-py[{extra}]'" in printed, printed
+
+
+def test_the_client_works_without_an_extra(image: Path) -> None:
+    code = (
+        "from volcano_py.client import Client, Task, job, to_yaml\n"
+        "print(to_yaml(job('x', Task(name='t', image='i'))))\n"
+        "Client('/nosuch')\n"
+    )
+    done = run(image, "python", "-c", code)
+    assert "kind: Job" in done.stdout and "ConfigurationError: client: kubeconfig /nosuch does not exist" in done.stderr
 
 
 def test_the_code_is_read_only_and_small(image: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from volcano_py import __version__
 from volcano_py.api.kinds import VOLCANO
 from volcano_py.migrate.facts import Facts
 from volcano_py.migrate.findings import findings
@@ -102,14 +103,14 @@ def having(*names: str, images: int = 1) -> dict[str, Any]:
     return {"metadata": {"name": "n"}, "status": {"images": listed}}
 
 
-MINE = "volcano-py/volcano-py:0.1.0"
+MINE = f"volcano-py/volcano-py:{__version__}"
 
 
 @pytest.mark.parametrize(
     ("nodes", "image", "weight", "text"),
     [
-        ([having("docker.io/volcano-py/volcano-py:0.1.0")], MINE, "", ""),
-        ([having("localhost/volcano-py/volcano-py:0.1.0")], MINE, "", ""),
+        ([having(f"docker.io/{MINE}")], MINE, "", ""),
+        ([having(f"localhost/{MINE}")], MINE, "", ""),
         ([having("other:1"), having("other:1")], MINE, "blocks", "is on none of the 2 nodes, and names no registry"),
         ([having(MINE), having("other:1")], MINE, "blocks", "is on 1 of 2 nodes, and names no registry"),
         ([having("other:1")], f"reg.example/{MINE}", "note", "is not on the node; the others pull it"),

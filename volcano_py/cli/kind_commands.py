@@ -68,7 +68,7 @@ def in_namespace(kind: Kind, all_namespaces: bool = False) -> Callable[..., Any]
         if not kind.rt.namespaced:
             return command
         if all_namespaces:
-            command = click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")(
+            command = click.option("-A", "--all-namespaces", is_flag=True, help="List the objects of all namespaces.")(
                 command
             )
         return click.option(

@@ -32,6 +32,7 @@ COMMANDS = {
     ),
     "webhook-manager": ("volcano_py.cli.webhook_manager", "webhook_manager", "Run the admission webhooks."),
     "config": ("volcano_py.cli.config", "config", "Check, show and compare configurations; print policies."),
+    "doctor": ("volcano_py.cli.doctor", "doctor", "Check this machine and a cluster, and print remedies."),
     "migrate": ("volcano_py.cli.migrate", "migrate", "Report differences before a migration from Volcano."),
     "completion": ("volcano_py.cli.completion", "completion", "Print a shell completion script."),
     "version": ("volcano_py.cli.version", "version", "Print the version."),

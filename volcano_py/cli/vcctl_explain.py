@@ -10,7 +10,7 @@ import click
 from volcano_py.cli import terminal
 from volcano_py.cli.connection import api_options, call
 from volcano_py.cli.errors import fail
-from volcano_py.cli.output import output_option
+from volcano_py.cli.output import output_option, text_of
 
 if TYPE_CHECKING:
     from volcano_py.cli.explain_facts import Facts
@@ -46,7 +46,7 @@ class _Kind(click.Choice[str]):
 @click.argument("kind", type=_Kind(("job", "podgroup", "pod", "queue")))
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the object.")
-@output_option("json")
+@output_option("json", "yaml")
 @click.option("--unblock/--no-unblock", default=True, help="Search for changes that unblock the job.")
 @click.option("--scheduler-name", default="volcano", show_default=True, help="Scheduler name of the pods.")
 @click.option(
@@ -95,6 +95,9 @@ def explain(
         fail(f"the scheduler's configuration is invalid: {error}", NOT_FOUND)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    if output == "yaml":
+        click.echo(text_of(msgspec.to_builtins(found), output, sort=False), nl=False)
         return
 
     from volcano_py.cli.explain_print import show

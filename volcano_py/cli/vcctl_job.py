@@ -70,7 +70,7 @@ def run(
 @click.option("-q", "--queue", default="", help="Select jobs of this queue.")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 @click.option("-S", "--scheduler", default="", help="Select jobs of this scheduler.")
-@click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
 @selector_option
 @output_option()
 @watch_option()

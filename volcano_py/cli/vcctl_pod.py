@@ -28,7 +28,7 @@ def pod() -> None:
 @click.option("-q", "--queue", default="", help="Select pods of this queue.")
 @click.option("-j", "--job", default="", help="Select pods of this job.")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pods.")
-@click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
 @label_option
 @output_option()
 @watch_option()

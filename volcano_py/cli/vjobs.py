@@ -17,7 +17,7 @@ from volcano_py.cli.vcctl_job import view_job
 @click.option("-n", "--name", default="", help="Name of the job to describe (default: list all jobs).")
 @click.option("-N", "--namespace", default="default", show_default=True, help="Namespace of the job.")
 @click.option("-S", "--scheduler", default="", help="Select jobs of this scheduler.")
-@click.option("--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the objects of all namespaces.")
 @selector_option
 @output_option()
 @watch_option()

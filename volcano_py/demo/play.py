@@ -16,6 +16,7 @@ from volcano_py.api.kinds import JOB, QUEUE
 from volcano_py.demo.story import Story
 from volcano_py.demo.view import live, summary
 from volcano_py.demo.watcher import Watcher
+from volcano_py.demo.why import AFTER, Why, explain
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, Unreachable
 from volcano_py.sandbox import running
@@ -111,10 +112,10 @@ async def play(story: Story, kubeconfig: Path, keep: bool, with_dashboard: bool,
         console.print(f"The API server, the scheduler and the controllers run after {took:.1f} s. The demo begins.\n")
         watcher.started = time.monotonic()
         try:
-            await _story(story, watcher, client, console)
+            why = await _story(story, watcher, client, console, kubeconfig)
         finally:
             await watcher.stop()
-        console.print(summary(story, watcher, str(kubeconfig) if keep else None, address))
+        console.print(summary(story, watcher, str(kubeconfig) if keep else None, address, why))
     return all(h.phase == "Completed" for h in watcher.histories.values())
 
 
@@ -136,10 +137,13 @@ async def _open_queues(story: Story, watcher: Watcher, client: Client) -> None:
     )
 
 
-async def _story(story: Story, watcher: Watcher, client: Client, console: Console) -> None:
+async def _story(story: Story, watcher: Watcher, client: Client, console: Console, kubeconfig: Path) -> Why | None:
+    """Submit the jobs; returns why the first gang that waited did."""
     steps = list(story.steps)
     description = ""
     terminal = console.is_terminal
+    question: asyncio.Task[Why | None] | None = None
+    why: Why | None = None
     with Live(console=console, refresh_per_second=8, transient=True) if terminal else contextlib.nullcontext() as view:
         while watcher.now < LONGEST:
             if steps and watcher.now >= steps[0].at:
@@ -148,14 +152,21 @@ async def _story(story: Story, watcher: Watcher, client: Client, console: Consol
                 watcher.submitted(step.name)
                 await client.create(JOB, step.job, "default")
                 watcher.changes.append(f"{watcher.now:5.1f} s  {description}")
+            waiting = watcher.waiting(AFTER)
+            if question is None and waiting:
+                question = asyncio.create_task(explain(kubeconfig, waiting[0]))
+            if question is not None and question.done() and why is None:
+                why = question.result()
+                watcher.changes += [f"{watcher.now:5.1f} s  {line}" for line in why.lines()] if why else []
+                question = None if why is None else question
             if view is not None:
-                view.update(live(story, watcher, description))
+                view.update(live(story, watcher, description, why))
                 watcher.changes.clear()
             else:
                 for line in watcher.changes:
                     console.print(line, highlight=False)
                 watcher.changes.clear()
             if not steps and all(h.ended is not None for h in watcher.histories.values()):
-                return
+                return why
             await asyncio.sleep(0.1)
     raise DemoError(f"not all jobs have finished after {LONGEST:.0f} s; see the logs in the folder of the kubeconfig")

@@ -13,6 +13,7 @@ from volcano_py.api.kinds import NODE, POD
 from volcano_py.api.quantity import milli_value
 from volcano_py.demo.story import Story
 from volcano_py.demo.watcher import Watcher, cpu_of
+from volcano_py.demo.why import Why
 from volcano_py.sandbox.volcano import has_dashboard
 
 _COLOURS = {"Running": "green", "Completed": "cyan", "Pending": "yellow", "Inqueue": "yellow"}
@@ -27,8 +28,8 @@ def bar(part: float, whole: float, width: int = 20) -> Text:
     return text
 
 
-def live(story: Story, watcher: Watcher, description: str) -> RenderableType:
-    """The current state."""
+def live(story: Story, watcher: Watcher, description: str, why: Why | None) -> RenderableType:
+    """The current state. `why`: why a job waits or waited."""
     return Group(
         Text(f"{watcher.now:5.1f} s   {description}", style="bold"),
         Text(),
@@ -37,6 +38,7 @@ def live(story: Story, watcher: Watcher, description: str) -> RenderableType:
         _jobs(story, watcher),
         Text(),
         _nodes(watcher),
+        *([Text(), *(Text(line, style="yellow") for line in why.lines())] if why is not None else []),
     )
 
 
@@ -92,8 +94,9 @@ def _nodes(watcher: Watcher) -> Table:
     return table
 
 
-def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: str) -> RenderableType:
-    """The results, their duration, and commands to try next. `dashboard`: its address, empty for none."""
+def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: str, why: Why | None) -> RenderableType:
+    """The results, their duration, why a job waited, and three commands to try next. `dashboard`: its address, or an
+    empty string."""
     table = _table("JOB", "QUEUE", "PODS", "WAITED", "BOUND IN", "RAN", "NODES", "RESULT")
     for step in story.steps:
         h = watcher.histories[step.name]
@@ -116,22 +119,26 @@ def summary(story: Story, watcher: Watcher, keep: str | None, dashboard: str) ->
         Text(f"{pods} pods of {len(story.steps)} jobs in {watcher.now:.1f} s."),
         Text(f"Every gang was bound as a whole, at most {spread:.2f} s from first to last."),
     ]
+    if why is not None:
+        lines += [Text(), *(Text(line) for line in why.lines()), Text("vcctl explain answers this for any job.")]
     if keep:
         lines += [
             Text(),
             Text("The cluster is still running. Try next:", style="bold"),
             Text(f"  export KUBECONFIG={keep}"),
-            Text("  kubectl get vcjob,podgroup,queue"),
-            Text("  vcctl job run -N mine -r 3 -m 3 -R cpu=1 -L cpu=1"),
-            Text("  volcano-py sandbox down --kubeconfig $KUBECONFIG"),
+            Text("  vcctl job run -N mine -r 40 -m 40 -R cpu=1 -L cpu=1   a gang that does not fit"),
+            Text("  vcctl explain job mine                                why it waits, and what would help"),
+            Text("  vcctl top                                             queues, jobs and nodes, live"),
+            Text("volcano-py sandbox down --kubeconfig $KUBECONFIG stops it."),
         ]
     else:
         lines += [
             Text(),
             Text("Try next:", style="bold"),
-            Text("  make demo KEEP=1                 the same, and keep the cluster running"),
-            Text("  .venv/bin/volcano-py sandbox up  a cluster for kubectl"),
-            Text("  README.md                        the five-minute tour"),
+            Text("  volcano-py demo --keep   the same, and keep the cluster for jobs of your own"),
+            Text("  volcano-py sandbox up    a cluster for kubectl, vcctl and the Python client"),
+            Text("  volcano-py doctor        check this machine and your cluster"),
+            Text("In a checkout the programs are in .venv/bin; the README has a five-minute tour."),
         ]
     if not has_dashboard():
         lines.append(Text("  make dashboard                   the demo and its cluster in the browser"))

@@ -56,6 +56,14 @@ class Watcher:
     def submitted(self, name: str) -> None:
         self.histories[name] = History(self.now)
 
+    def waiting(self, seconds: float) -> list[str]:
+        """The jobs that have waited for some seconds without a pod on a node."""
+        return [
+            name
+            for name, history in self.histories.items()
+            if history.first_bound is None and history.ended is None and self.now - history.submitted > seconds
+        ]
+
     def objects(self, kind: Any) -> list[Object]:
         return list(self._kinds[kind].store.values())
 

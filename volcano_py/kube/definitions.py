@@ -133,3 +133,9 @@ def _schema_of(rt: ResourceType, schemas: Mapping[str, Schema]) -> Schema | None
         if wanted in (schema.get("x-kubernetes-group-version-kind") or ()):
             return schema
     return None
+
+
+async def missing_parts(client: Client, kinds: Iterable[ResourceType]) -> dict[str, list[str]]:
+    """The missing parts of each CRD that is older than this program, by its name. Raises KubeError."""
+    wanted = [rt for rt in kinds if rt in STRUCTS]
+    return {f"{rt.plural}.{rt.group}": absent async for rt, absent in _look(client, wanted) if absent}
