@@ -318,10 +318,10 @@ async def test_a_status_and_an_eviction_arrive(tmp_path, api):
 DECIDER = """
     import asyncio, sys, time
     from volcano_py.scheduler.dispatch.handle import DispatcherHandle
-    from volcano_py.scheduler.dispatch.messages import Settings
+    from volcano_py.scheduler.dispatch.messages import DispatcherSettings
 
     async def main():
-        settings = Settings(kubeconfig=sys.argv[1], heartbeat_timeout=1.0,
+        settings = DispatcherSettings(kubeconfig=sys.argv[1], heartbeat_timeout=1.0,
                             lease_duration=1.5, renew_deadline=1.0, retry_period=0.2)
         leading = asyncio.Event()
         handle = DispatcherHandle(settings, lambda *a: None, lambda on: leading.set())
