@@ -25,6 +25,7 @@ from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
+from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, in_namespace
 from volcano_py.simulate.pre_bind import ClaimWrites, Objects, release_claims
@@ -60,10 +61,15 @@ class Scenario(msgspec.Struct, rename="camel"):
     objects: list[dict[str, Any]] = []
     steps: list[Step] = []
     until: int = 0
+    kubernetes: str = DEFAULT.name
+    """The version whose rules hold."""
 
 
-def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> Iterator[bytes]:
-    """Run every scenario; an invalid one yields its id and the error, and the others run."""
+def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY, kubernetes: str = "") -> Iterator[bytes]:
+    """Run every scenario; an invalid one yields its id and the error, and the others run.
+
+    `kubernetes`: the version of Kubernetes, whatever the scenarios contain; empty: theirs.
+    """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -73,6 +79,8 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> It
             if not isinstance(case, dict):
                 raise ManifestError("a scenario must be a JSON object")
             name = case.get("id", name)
+            if kubernetes:
+                case["kubernetes"] = kubernetes
             yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario), registry)})
         except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
@@ -86,8 +94,12 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> It
 
 def run(scenario: Scenario, registry: Registry = REGISTRY) -> list[dict[str, Any]]:
     """The outcomes after second 0, after each step, and at `until`. Raises ConfigurationError, ManifestError."""
-    features = features_of(scenario.feature_gates or {})
-    world = _World(PodScheduler(load(scenario.config, features, registry), features), scenario.objects)
+    try:
+        release = release_of(scenario.kubernetes)
+    except ValueError as e:
+        raise ManifestError(str(e)) from None
+    features = features_of(scenario.feature_gates or {}, release)
+    world = _World(PodScheduler(load(scenario.config, features, registry, release), features), scenario.objects)
     world.change(scenario.objects, ())
     world.settle()
     outcomes = [world.outcome()]

@@ -14,6 +14,7 @@ from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.questions import Questions
+from volcano_py.scheduler.profiles.release import DEFAULT, Release
 from volcano_py.scheduler.profiles.status import Status
 
 
@@ -55,10 +56,15 @@ class World:
     """The common state of the plugins of all profiles."""
 
     def __init__(
-        self, cluster: Cluster, emit: Callable[[Decision], None], features: frozenset[str] = frozenset()
+        self,
+        cluster: Cluster,
+        emit: Callable[[Decision], None],
+        features: frozenset[str] = frozenset(),
+        release: Release = DEFAULT,
     ) -> None:
         self.cluster = cluster
         self.features = features
+        self.release = release
         self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
@@ -81,6 +87,8 @@ class Handle:
         """The profile's own filters."""
         self.features = world.features
         """The enabled feature gates."""
+        self.release = world.release
+        """The version of Kubernetes whose rules hold."""
         self.reviewers: Sequence[Review] = ()
         """The profile's plugins that review candidates of preemption."""
         self._world = world

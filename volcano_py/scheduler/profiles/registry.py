@@ -38,6 +38,7 @@ from volcano_py.scheduler.profiles.plugins.taints import NodeUnschedulable, Tain
 from volcano_py.scheduler.profiles.plugins.volume_limits import NodeVolumeLimits
 from volcano_py.scheduler.profiles.plugins.volume_restrictions import VolumeRestrictions
 from volcano_py.scheduler.profiles.plugins.volume_zone import VolumeZone
+from volcano_py.scheduler.profiles.release import Release
 
 
 class AnyArguments(msgspec.Struct):
@@ -59,6 +60,22 @@ class Registration(NamedTuple):
     """Whether a profile may have several of it, named `Name/something`."""
 
 
+Registry = Mapping[str, Registration]
+
+
+def arranged(registry: Registry, release: Release) -> Registry:
+    """The registry with the default order and gates of a version of Kubernetes. Plugins that are no part of Kubernetes
+    keep their place."""
+    names = list(registry)
+    if release.node_name_first and {"NodeName", "NodeUnschedulable"} <= registry.keys():
+        names.remove("NodeName")
+        names.insert(names.index("NodeUnschedulable"), "NodeName")
+    found = {name: registry[name] for name in names}
+    if "GangScheduling" in found:
+        found["GangScheduling"] = found["GangScheduling"]._replace(gate=release.gang_gate)
+    return found
+
+
 def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
     return Registration(kind, lambda args, handle: kind(), weight=weight)
 
@@ -66,9 +83,6 @@ def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
 def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
     """For a plugin that is constructed with arguments and handle; no profile has it by default."""
     return Registration(kind, kind, arguments or kind.Arguments, default=False)
-
-
-Registry = Mapping[str, Registration]
 
 REGISTRY: Registry = {
     "SchedulingGates": _plain(SchedulingGates),

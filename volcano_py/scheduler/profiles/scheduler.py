@@ -37,7 +37,7 @@ class PodScheduler:
     def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
         """Raises ConfigurationError if a plugin cannot be constructed."""
         self._decisions: list[Decision] = []
-        self._world = World(Cluster(model), self._decisions.append, features)
+        self._world = World(Cluster(model), self._decisions.append, features, config.release)
         self.cluster = self._world.cluster
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}

@@ -70,7 +70,11 @@ class DefaultPreemption(PostFilter):
         else:
             best = choose(candidates)
         victims = tuple(v for v in best.victims if not v.terminating)
-        return PostFilterResult(SUCCESS, best.node, victims)
+        status = SUCCESS
+        if self._handle.release.states_victims:
+            found = f"found a potential placement for pod on node {best.node}, preempting {len(best.victims)} victims"
+            status = Status(Code.SUCCESS, (f"preemption: {found}",))
+        return PostFilterResult(status, best.node, victims)
 
     def not_eligible(self, pod: PodInfo, rejected: dict[str, Status]) -> str:
         """Why the pod may not evict others now; empty if it may."""

@@ -42,7 +42,7 @@ from volcano_py.scheduler.rules.arrays import Bools
 _NO_DEVICES = unresolvable("cannot allocate all claims")
 _ELSEWHERE = unresolvable("resourceclaim not available on the node")
 _SELECTOR_FAILS = error("a selector of a claim or of its device class fails")
-_NOTHING_TO_FREE = PostFilterResult(unschedulable("no new claims to deallocate"))
+_NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 _FREED = PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
 _STILL_NOT = PostFilterResult(unschedulable("still not schedulable"))
 _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
@@ -99,7 +99,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         demand: ClaimDemand | None = state.read(self.name)
         if demand is None:
-            return _NOTHING_TO_FREE
+            return PostFilterResult(_NOTHING_TO_FREE if self._handle.release.states_no_claims else unschedulable())
         nodes = [self._model.nodes.index[name] for name, status in rejected.items() if status.plugin == self.name]
         for claim in demand.claims:
             allocation = self._claims.devices.allocation(claim)
