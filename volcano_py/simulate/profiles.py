@@ -15,12 +15,13 @@ import msgspec
 import orjson
 
 from volcano_py.api import core, gang
+from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, GroupCondition, Nominate, Patch, Report
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.pod_info import PodInfo
@@ -197,6 +198,9 @@ class _World:
     def _carry_out(self, decision: Decision) -> None:
         if isinstance(decision, Report):
             return
+        if isinstance(decision, GroupCondition):
+            self._group_condition(decision)
+            return
         if isinstance(decision, Patch):
             self._patch(decision)
             return
@@ -243,6 +247,17 @@ class _World:
         if path in self._objects:
             self._store(path, merge_patch(self._objects[path], decision.patch))
 
+    def _group_condition(self, decision: GroupCondition) -> None:
+        path = ("PodGroup", decision.group.key)
+        if path not in self._objects:
+            return
+        group = copy.deepcopy(self._objects[path])
+        status = group.setdefault("status", {})
+        known = {c["type"]: c for c in status.get("conditions") or ()}
+        if known.get(INITIALLY, {}).get("status") != "True":
+            _condition(status, INITIALLY, str(decision.ok), decision.reason, decision.message)
+            self._store(path, group)
+
     def _put(self, manifest: Manifest) -> None:
         self._store(_path(manifest), manifest)
 
@@ -263,6 +278,8 @@ class _World:
                 self._scheduler.set_node(_read(core.Node, manifest), self._now)
             case "PodGroup":
                 self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
+            case "CompositePodGroup":
+                self._scheduler.set_composite(_read(gang.CompositePodGroup, manifest), self._now)
             case kind if kind in CLAIM_KINDS:
                 self._scheduler.set_claim_object(kind, _read(STRUCTS[kind], manifest), self._now)
             case kind if kind in _OTHERS:
@@ -285,6 +302,8 @@ class _World:
                 self._scheduler.delete_node(key, self._now)
             case "PodGroup":
                 self._scheduler.delete_group(key, self._now)
+            case "CompositePodGroup":
+                self._scheduler.delete_composite(key, self._now)
             case _ if kind in CLAIM_KINDS:
                 self._scheduler.delete_claim_object(kind, key, self._now)
             case _:

@@ -10,6 +10,7 @@ from volcano_py.scheduler.profiles.claims import Claims
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
+from volcano_py.scheduler.profiles.groups.tree import Tree
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
 from volcano_py.scheduler.profiles.pod_info import PodInfo
@@ -65,6 +66,7 @@ class World:
         self.cluster = cluster
         self.features = features
         self.release = release
+        self.tree = Tree(cluster)
         self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
@@ -79,6 +81,8 @@ class Handle:
     """The common interface of all plugins of a profile. Only its methods change state."""
 
     def __init__(self, world: World, filters: Filters) -> None:
+        self.tree = world.tree
+        """The groups of scheduling.k8s.io."""
         self.cluster = world.cluster
         """Nodes, namespaces, budgets and workloads; plugins only read it."""
         self.claims = world.claims

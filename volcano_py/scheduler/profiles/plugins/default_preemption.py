@@ -12,6 +12,7 @@ from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
 from volcano_py.scheduler.profiles.cycle_state import CycleState
 from volcano_py.scheduler.profiles.extension_points import Candidate, PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.node_info import NodeInfo
@@ -38,13 +39,15 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
+    preempts_for_groups = True
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
         self._args = args
         self._cluster = handle.cluster
         self._filters = handle.filters
         self._handle = handle
-        self._gangs = WholeGangs(handle.cluster)
+        in_units = handle.release.whole_groups and handle.release.gang_gate in handle.features
+        self._gangs = Units(handle.cluster, handle.tree) if in_units else WholeGangs(handle.cluster)
         self._budgets: list[PodDisruptionBudget] = []
         """The budgets of the last attempt; a change of a budget creates another list."""
         self._covering: dict[str, tuple[PodInfo, list[int]]] = {}
@@ -153,10 +156,8 @@ class DefaultPreemption(PostFilter):
         victims.sort(key=importance)
         return Candidate(node.name, tuple(victims), violations), SUCCESS
 
-    def _importance(self, unit: _Unit) -> tuple[float, float]:
-        if len(unit) == 1 and not unit[0].group:
-            return importance(unit[0])
-        return -self._gangs.priority(unit[0]), min(importance(p)[1] for p in unit)
+    def _importance(self, unit: _Unit) -> tuple[float, ...]:
+        return self._gangs.importance(unit)
 
     def _counts_against(self, unit: _Unit) -> Sequence[int]:
         if len(unit) == 1 and not unit[0].group:
