@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from volcano_py.scheduler.profiles.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.groups.placements import NoDomain, Placement, fullness, placements
-from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, least_of
+from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, least_of, parent_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
@@ -31,16 +31,21 @@ class Result:
         self.not_found: list[tuple[QueuedPod, NotFound]] = []
         self.untried: list[QueuedPod] = []
         self.children: list[Result] = []
+        self.started = True
+        """False: a group above it had failed before."""
         self.satisfied = False
         """Whether the group has its minimum, with running pods."""
 
     @property
     def ok(self) -> bool:
-        return not self.reasons
+        return self.started and not self.reasons
 
-    def leaves(self) -> list[Result]:
-        """The results of PodGroups."""
-        return [leaf for child in self.children for leaf in child.leaves()] if self.at.composite else [self]
+    def leaves(self, above: tuple[str, ...] = ()) -> list[tuple[Result, tuple[str, ...]]]:
+        """The results of PodGroups, each with the reasons for its pods: its own, or those of a group above it."""
+        reasons = self.reasons or above
+        if not self.at.composite:
+            return [(self, reasons)]
+        return [leaf for child in self.children for leaf in child.leaves(reasons)]
 
     def placed(self) -> list[tuple[QueuedPod, Found]]:
         """The pods with a node, of the groups that succeed."""
@@ -114,7 +119,7 @@ class GroupAttempt:
             return self._chosen(self._inside(at))
 
     def _chosen(self, result: Result) -> Result:
-        if result.ok or result.at.composite:
+        if result.ok or result.at.composite or not self._below_composite(result.at):
             return result
         untried = self._untried(result.at, UNSCHEDULABLE)
         untried.satisfied = True
@@ -207,7 +212,12 @@ class GroupAttempt:
             result.children = [self._untried(c, *reasons) for c in self._tree.children(at) if self._waits(c)]
         else:
             result.untried = list(self._waiting.get(at.key, ()))
-        return result.fail(*(reasons or (UNSCHEDULABLE,)), error=error)
+        result.started = bool(reasons)
+        return result.fail(*reasons, error=error)
+
+    def _below_composite(self, at: GroupId) -> bool:
+        group = self._tree.group(at)
+        return group is not None and parent_of(group) is not None
 
     def _waits(self, at: GroupId) -> bool:
         return any(self._waiting.get(key) for key in self._tree.pod_groups(at))

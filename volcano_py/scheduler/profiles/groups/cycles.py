@@ -94,8 +94,8 @@ class RootCycles:
         placed = result.placed()
         left: list[QueuedPod] = []
         tried = False
-        for leaf in result.leaves():
-            if leaf.ok:
+        for leaf, reasons in result.leaves():
+            if leaf.ok and not reasons:
                 self._condition(leaf, "")
                 for queued, why in leaf.not_found:
                     left.append(queued)
@@ -103,7 +103,7 @@ class RootCycles:
                     self._report(queued.pod, why._replace(nominated=""))
             else:
                 tried = True
-                left += self._report_leaf(leaf, leaf.reasons, "", None)
+                left += self._report_leaf(leaf, reasons, "", None)
         for queued, found in placed:
             self._cluster.nominate(queued.pod, "")
         for queued, found in placed:
@@ -130,8 +130,8 @@ class RootCycles:
                 lambda pod: self._profiles[pod.pod.spec.scheduler_name],
                 lambda: made.run(group.root),
             )
-        for leaf in result.leaves():
-            self._report_leaf(leaf, leaf.reasons or result.reasons, found.message, found.nodes)
+        for leaf, reasons in result.leaves():
+            self._report_leaf(leaf, reasons, found.message, found.nodes)
         if found.victims:
             first = members[0].pod
             nominated = (found.nodes or {}).get(first.key)
@@ -180,7 +180,7 @@ class RootCycles:
         self._queue.rejected(group, members, self._world.now, error=True)
 
     def _failed_result(self, group: QueuedGroup, members: Sequence[QueuedPod], result: Result) -> None:
-        own = {q.pod.key: why for leaf in result.leaves() for q, why in leaf.not_found if why.error}
+        own = {q.pod.key: why for leaf, _ in result.leaves() for q, why in leaf.not_found if why.error}
         stated = ", ".join(result.reasons)
         for queued in members:
             self._report(queued.pod, own.get(queued.pod.key) or failure(stated))
