@@ -106,6 +106,7 @@ class Profile:
         self.config = config
         fit = made.get("NodeResourcesFit")
         self.preempts_for_groups = any(p.preempts_for_groups for p in self._post_filter)
+        self.frees_claims_of_groups = any(p.frees_claims_of_groups for p in self._post_filter)
         self.placement_strategy = fit.strategy if isinstance(fit, NodeResourcesFit) else []
         """The resources, with weights, by which placements of groups are compared."""
         self._observers = [p for p in made.values() if isinstance(p, Observer)]

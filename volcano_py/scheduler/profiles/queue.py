@@ -250,14 +250,17 @@ class SchedulingQueue:
         self._cause = "BackoffComplete"
         for place in (Place.BACKOFF, Place.ERRORS):
             while (queued := self._first(place)) is not None and not self._backing_off(queued, now):
-                queued.place = Place.ACTIVE
-                self._push(queued)
+                self._backoff_ended(queued)
         if now >= self._next_flush:
             self._cause = "UnschedulableTimeout"
             self._next_flush = (math.floor(now / _FLUSH_EVERY) + 1) * _FLUSH_EVERY
             resting = [q for pods in self._unschedulable.values() for q in pods.values()]
             for queued in [q for q in resting if now - q.since > _LONGEST_STAY]:
                 self._requeue(queued, now)
+
+    def _backoff_ended(self, queued: QueuedPod) -> None:
+        queued.place = Place.ACTIVE
+        self._push(queued)
 
     def next_deadline(self) -> float | None:
         """The first whole second at which `tick` may have an effect; None: no pod waits for a time."""

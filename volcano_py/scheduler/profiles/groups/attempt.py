@@ -187,7 +187,7 @@ class GroupAttempt:
             remaining = len(tried) - i
             if scheduled + remaining < least:
                 text = f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
-                reasons = (text,) if i else (UNSCHEDULABLE, text)
+                reasons = (text,)
                 break
             if child is not None:
                 before = self._has_minimum(child)

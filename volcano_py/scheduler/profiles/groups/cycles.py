@@ -25,6 +25,8 @@ from volcano_py.scheduler.profiles.queue import QueuedPod
 
 _TOPOLOGY = "TopologyAwareWorkloadScheduling"
 _POLICY = "PodGroupPreemptionPolicy"
+_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
+_NOTHING_TRIED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
 
 
 class Report(Protocol):
@@ -118,8 +120,16 @@ class RootCycles:
         assert root is not None
         policies = [q.pod.pod.spec.preemption_policy for q in members]
         never = "Never" in ([root.spec.preemption_policy] if _POLICY in self._world.features else policies)
-        found = Preempted("", None)
-        if self._preempts(members):
+        profile = self._profiles[members[0].pod.pod.spec.scheduler_name]
+        claims = ""
+        if not group.root.composite and not root.spec.topology_key and profile.frees_claims_of_groups:
+            if not result.found and not result.not_found:
+                # Kubernetes reads what PreFilter has stored for a member, and no member was tried.
+                self._failed(group, members, _NOTHING_TRIED)
+                return
+            claims = _DEALLOCATED
+        found = Preempted("", nodes=None)
+        if profile.preempts_for_groups:
             found = preempt(
                 self._cluster,
                 self._units,
@@ -130,8 +140,9 @@ class RootCycles:
                 lambda pod: self._profiles[pod.pod.spec.scheduler_name],
                 lambda: made.run(group.root),
             )
+        after = found.message if found.ends else ", ".join(filter(None, (claims, found.message)))
         for leaf, reasons in result.leaves():
-            self._report_leaf(leaf, reasons, found.message, found.nodes)
+            self._report_leaf(leaf, reasons, after, found.nodes)
         if found.victims:
             first = members[0].pod
             nominated = (found.nodes or {}).get(first.key)
@@ -147,10 +158,6 @@ class RootCycles:
         for victim in why.victims:
             if not victim.terminating:
                 self._evict_pod(victim, pod, for_group=True)
-
-    def _preempts(self, members: Sequence[QueuedPod]) -> bool:
-        profile = self._profiles[members[0].pod.pod.spec.scheduler_name]
-        return profile.preempts_for_groups
 
     def _report_leaf(
         self, leaf: Result, reasons: Sequence[str], after: str, nodes: Mapping[str, str] | None

@@ -26,6 +26,8 @@ class Preempted(NamedTuple):
     """What preemption by a group has found."""
 
     message: str
+    ends: bool = False
+    """Whether the messages of other plugins do not count."""
     nodes: dict[str, str] | None = {}
     """The nodes to which pods are nominated; pods without a node lose their nomination. None: nominations stay."""
     victims: tuple[PodInfo, ...] = ()
@@ -43,16 +45,16 @@ def preempt(
 ) -> Preempted:
     """`never`: the group must not evict. `attempt`: tries the group in the trial."""
     if never:
-        return Preempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", None)
+        return Preempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", nodes=None)
     for queued in waiting:
         node = cluster.nodes.get(queued.pod.pod.status.nominated_node_name)
         if node is not None and any(
             evicted_by_scheduler(p) and units.priority(p) < priority for p in node.pods.values()
         ):
-            return Preempted(f"{PREFIX}ongoing preemption on nominated nodes", None)
+            return Preempted(f"{PREFIX}ongoing preemption on nominated nodes", True, None)
     weaker = units.below(priority)
     if not weaker:
-        return Preempted(f"{PREFIX}No preemption victims found for incoming preemptor")
+        return Preempted(f"{PREFIX}No preemption victims found for incoming preemptor", True)
     weaker.sort(key=units.importance)
     with trial.undone():
         put_back = {p.key: trial.evict(p) for unit in weaker for p in unit}
@@ -74,7 +76,7 @@ def preempt(
                 victims += unit
         nodes = {q.pod.key: found.node for q, found in placed}
     text = f"{PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
-    return Preempted(text, nodes, tuple(victims))
+    return Preempted(text, True, nodes, tuple(victims))
 
 
 def _still_fits(cluster: Cluster, profile: Profile, pod: PodInfo, node: str) -> bool:

@@ -28,12 +28,14 @@ class QueuedGroup(QueuedPod):
         super().__init__(head, first.since)
         self.root = root
         self.waiting: dict[str, QueuedPod] = {}
+        self.size = 1
+        """The number of its waiting pods when it was last rejected: those that come and go do not change the back-off."""
 
     def pods(self) -> Iterable[QueuedPod]:
         return self.waiting.values()
 
     def longest(self, limit: float) -> float:
-        return limit * math.sqrt(len(self.waiting))
+        return limit * math.sqrt(self.size)
 
 
 class GroupedQueue(SchedulingQueue):
@@ -148,6 +150,7 @@ class GroupedQueue(SchedulingQueue):
                 self._part(group, key)
                 self._incomplete[key] = member
         if group.waiting:
+            group.size = len(group.waiting)
             self._groups[group.root] = group
             self._insert(group)
             self._requeue(group, now)
@@ -195,6 +198,12 @@ class GroupedQueue(SchedulingQueue):
         """Evaluate the gates of a group again."""
         group.rejected_by.clear()
         self._requeue(group, now)
+
+    def _backoff_ended(self, queued: QueuedPod) -> None:
+        if self._early or not isinstance(queued, QueuedGroup):
+            super()._backoff_ended(queued)
+        else:  # Kubernetes evaluates the gates here, unless SchedulerPopFromBackoffQ is on
+            self._enter(queued, Place.ACTIVE)
 
     def _requeue(self, queued: QueuedPod, now: float) -> None:
         if isinstance(queued, QueuedGroup):

@@ -58,6 +58,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSteps):
     name = "DynamicResources"
     skips_all = True
+    frees_claims_of_groups = True
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
         self._handle = handle
