@@ -129,7 +129,8 @@ class DefaultPreemption(PostFilter):
 
     def _on_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
         """The fewest victims on a node (both arguments are copies that may be changed)."""
-        if node.in_groups:
+        in_groups = bool(node.in_groups)
+        if in_groups:
             weaker = [p for p in node.pods.values() if self._gangs.fall_for(p, pod)]
         else:
             weaker = [p for p in node.pods.values() if p.priority < pod.priority]
@@ -140,7 +141,7 @@ class DefaultPreemption(PostFilter):
         status = self._filters.filter_with_nominated(state, pod, node)
         if not status.ok:
             return None, status
-        units = self._gangs.together(weaker) if node.in_groups else [(p,) for p in weaker]
+        units = self._gangs.together(weaker) if in_groups else [(p,) for p in weaker]
         units.sort(key=self._importance)
         violating, others = split_by_budgets(units, self._budgets, self._counts_against)
         victims: list[PodInfo] = []
