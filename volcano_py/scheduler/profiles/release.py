@@ -21,7 +21,7 @@ class Release(NamedTuple):
     node_name_first: bool
     """Whether the default plugin NodeName precedes NodeUnschedulable."""
     states_no_claims: bool
-    """Whether the condition of a pod without claims contains "no new claims to deallocate"."""
+    """Whether the condition of a rejected pod says that DynamicResources has nothing to deallocate for it."""
     states_victims: bool
     """Whether the condition of a pod that evicts others names its node and the number of victims."""
 

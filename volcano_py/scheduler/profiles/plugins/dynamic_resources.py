@@ -21,6 +21,7 @@ from volcano_py.scheduler.noderules.device_choice import Decision, Rejection
 from volcano_py.scheduler.noderules.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
+from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import (
     Filter,
@@ -44,7 +45,7 @@ _ELSEWHERE = unresolvable("resourceclaim not available on the node")
 _SELECTOR_FAILS = error("a selector of a claim or of its device class fails")
 _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 _FREED = PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
-_STILL_NOT = PostFilterResult(unschedulable("still not schedulable"))
+_STILL_NOT = unschedulable("still not schedulable")
 _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 
 
@@ -79,7 +80,9 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             return None, unresolvable(demand.problem)
         for claim in demand.claims:
             written = claim.claim is not None and claim.claim.status.allocation is not None
-            if not written and self._ledger.assumed.get(claim.key):
+            assumed = () if written else self._ledger.assumed.get(claim.key, {}).values()
+            group = shared_with(self._handle, pod, claim.key) if assumed else None
+            if any(group is None or step.group_uid != group.metadata.uid for step in assumed):
                 return None, unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if not can_select() and self._claims.devices.selects(demand):
             return None, error(NO_CEL)
@@ -110,7 +113,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             if not all(self._claims.devices.reaches(allocation, node) for node in nodes):
                 self._handle.patch(_KIND, claim.key, _deallocated(claim.claim), pod, status=True)
                 return _FREED
-        return _STILL_NOT
+        return PostFilterResult(_STILL_NOT if self._handle.release.states_no_claims else unschedulable())
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         demand: ClaimDemand | None = state.read(self.name)
@@ -135,7 +138,9 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             if claim.claim is not None
         }
         task = self._model.tasks[pod.key]
+        known = {claim.key: self._ledger.allocation(claim.key) for claim in demand.claims}
         steps = device_steps(self._model, task, demand, chosen, self._timeout)
+        steps = [for_group(self._handle, pod, step, known) for step in steps]
         self._claims.reserve(pod, self.name, node, steps)
         return SUCCESS
 

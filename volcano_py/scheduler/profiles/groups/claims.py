@@ -1,0 +1,59 @@
+"""ResourceClaims that the members of a PodGroup share. Kubernetes: plugins/dynamicresources, with the feature gate
+DRAWorkloadResourceClaims.
+
+A claim of a pod that equals one of its group, by name and reference, is reserved for the PodGroup. Members that are
+tried together use the devices that were chosen for the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from volcano_py.api import dra
+from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBindStep
+from volcano_py.scheduler.model.resource_claims import claim_names
+from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+GATE = "DRAWorkloadResourceClaims"
+
+
+def shared_with(handle: Handle, pod: PodInfo, claim: str) -> PodGroup | None:
+    """The pod's group, if the claim (`namespace/name`) is one of the group."""
+    group = handle.cluster.groups.get(pod.group) if pod.group and GATE in handle.features else None
+    if group is None or claim not in claims_of(group):
+        return None
+    entries = {e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()}
+    own = {name: f"{pod.namespace}/{made}" for name, made in claim_names(pod.pod)}
+    for entry in pod.pod.spec.resource_claims or ():
+        reference = (entry.resource_claim_name, entry.resource_claim_template_name)
+        if own.get(entry.name) == claim and entries.get(entry.name) == reference:
+            return group
+    return None
+
+
+def claims_of(group: PodGroup) -> list[str]:
+    """The claims of a group, as `namespace/name`, as far as they are named."""
+    made = {s.name: s.resource_claim_name for s in group.status.resource_claim_statuses or ()}
+    names = (e.resource_claim_name or made.get(e.name) for e in group.spec.resource_claims or ())
+    return [f"{group.metadata.namespace}/{name}" for name in names if name]
+
+
+def for_group(
+    handle: Handle, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
+) -> PreBindStep:
+    """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation, because
+    any of them may be the first. `allocations`: those decided before, by claim."""
+    if not isinstance(step, AllocateClaim):
+        return step
+    key = f"{step.namespace}/{step.claim}"
+    group = shared_with(handle, pod, key)
+    if group is None:
+        return step
+    allocation = step.allocation if step.allocation is not None else allocations.get(key)
+    return msgspec.structs.replace(
+        step, allocation=allocation, group=group.metadata.name, group_uid=group.metadata.uid
+    )
