@@ -8,6 +8,7 @@ tried together use the devices that were chosen for the first of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -15,15 +16,22 @@ from volcano_py.api import dra
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.pre_bind import AllocateClaim, PreBindStep
 from volcano_py.scheduler.model.resource_claims import claim_names
-from volcano_py.scheduler.profiles.handle import Handle
+from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.pod_info import PodInfo
+
+class Groups(Protocol):
+    """What this module reads of a handle, or of the world."""
+
+    cluster: Cluster
+    features: frozenset[str]
+
 
 GATE = "DRAWorkloadResourceClaims"
 
 
-def shared_with(handle: Handle, pod: PodInfo, claim: str) -> PodGroup | None:
+def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
     """The pod's group, if the claim (`namespace/name`) is one of the group."""
-    group = handle.cluster.groups.get(pod.group) if pod.group and GATE in handle.features else None
+    group = world.cluster.groups.get(pod.group) if pod.group and GATE in world.features else None
     if group is None or claim not in claims_of(group):
         return None
     entries = {e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()}
@@ -35,6 +43,14 @@ def shared_with(handle: Handle, pod: PodInfo, claim: str) -> PodGroup | None:
     return None
 
 
+def to_allocate(world: Groups, pod: PodInfo) -> list[str]:
+    """The claims that a pod shares with its group and that have no allocation yet, as `namespace/name`."""
+    claims = world.cluster.model.claims.resource_claims
+    keys = (f"{pod.namespace}/{made}" for _, made in claim_names(pod.pod) if made)
+    unallocated = ((key, claims.claim(key)) for key in keys)
+    return [k for k, c in unallocated if c is not None and c.status.allocation is None and shared_with(world, pod, k)]
+
+
 def claims_of(group: PodGroup) -> list[str]:
     """The claims of a group, as `namespace/name`, as far as they are named."""
     made = {s.name: s.resource_claim_name for s in group.status.resource_claim_statuses or ()}
@@ -43,14 +59,14 @@ def claims_of(group: PodGroup) -> list[str]:
 
 
 def for_group(
-    handle: Handle, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
+    world: Groups, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
 ) -> PreBindStep:
     """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation, because
     any of them may be the first. `allocations`: those decided before, by claim."""
     if not isinstance(step, AllocateClaim):
         return step
     key = f"{step.namespace}/{step.claim}"
-    group = shared_with(handle, pod, key)
+    group = shared_with(world, pod, key)
     if group is None:
         return step
     allocation = step.allocation if step.allocation is not None else allocations.get(key)

@@ -12,6 +12,7 @@ from volcano_py.scheduler.profiles.binding import BindingCycles
 from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition
 from volcano_py.scheduler.profiles.groups import attempt
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
+from volcano_py.scheduler.profiles.groups.claims import to_allocate
 from volcano_py.scheduler.profiles.groups.checks import problem_of
 from volcano_py.scheduler.profiles.groups.preemption import Preempted, preempt
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
@@ -25,6 +26,7 @@ from volcano_py.scheduler.profiles.queue import QueuedPod
 
 _TOPOLOGY = "TopologyAwareWorkloadScheduling"
 _POLICY = "PodGroupPreemptionPolicy"
+_ALLOCATED_ELSEWHERE = 'running PreBind plugin "DynamicResources": claim {} got allocated elsewhere in the meantime'
 _DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
 _NOTHING_TRIED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
 
@@ -108,7 +110,16 @@ class RootCycles:
                 left += self._report_leaf(leaf, reasons, "", None)
         for queued, found in placed:
             self._cluster.nominate(queued.pod, "")
+        written: set[str] = set()
         for queued, found in placed:
+            claims = to_allocate(self._world, queued.pod)
+            other = next((c for c in claims if c in written), "")
+            if other:
+                # One member writes the allocation of a shared claim; the others use it in the next attempt.
+                self._report(queued.pod, failure(_ALLOCATED_ELSEWHERE.format(other)))
+                left.append(queued)
+                continue
+            written.update(claims)
             profile = self._profiles[queued.pod.pod.spec.scheduler_name]
             self._cycles.start(queued, profile, found)
         self._queue.left_over(group, left, self._world.now, tried=tried)
