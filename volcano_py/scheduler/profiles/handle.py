@@ -70,6 +70,7 @@ class World:
         self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
+        self.tried_together: frozenset[str] = frozenset()
         self.emit = emit
         self.questions = Questions(emit)
         self.retries: dict[str, float] = {}
@@ -96,6 +97,11 @@ class Handle:
         self.reviewers: Sequence[Review] = ()
         """The profile's plugins that review candidates of preemption."""
         self._world = world
+
+    @property
+    def tried_together(self) -> frozenset[str]:
+        """The UIDs of the pods of the root group that is being tried."""
+        return self._world.tried_together
 
     @property
     def now(self) -> float:

@@ -44,11 +44,11 @@ def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
 
 
 def to_allocate(world: Groups, pod: PodInfo) -> list[str]:
-    """The claims that a pod shares with its group and that have no allocation yet, as `namespace/name`."""
+    """The claims of a pod that have no allocation yet, as `namespace/name`."""
     claims = world.cluster.model.claims.resource_claims
     keys = (f"{pod.namespace}/{made}" for _, made in claim_names(pod.pod) if made)
     unallocated = ((key, claims.claim(key)) for key in keys)
-    return [k for k, c in unallocated if c is not None and c.status.allocation is None and shared_with(world, pod, k)]
+    return [key for key, claim in unallocated if claim is not None and claim.status.allocation is None]
 
 
 def claims_of(group: PodGroup) -> list[str]:

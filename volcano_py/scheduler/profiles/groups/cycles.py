@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from volcano_py.api.gang import PodGroup
-from volcano_py.scheduler.profiles.attempt import NotFound, failure
+from volcano_py.api.kinds import RESOURCECLAIM
+from volcano_py.scheduler.model.pre_bind import AllocateClaim
+from volcano_py.scheduler.profiles.attempt import Found, NotFound, failure
 from volcano_py.scheduler.profiles.binding import BindingCycles
-from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition
+from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition, Patch
 from volcano_py.scheduler.profiles.groups import attempt
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
 from volcano_py.scheduler.profiles.groups.claims import to_allocate
@@ -20,10 +22,12 @@ from volcano_py.scheduler.profiles.groups.tree import Tree, priority_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.handle import World
+from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
 
+_CLAIM = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 _TOPOLOGY = "TopologyAwareWorkloadScheduling"
 _POLICY = "PodGroupPreemptionPolicy"
 _ALLOCATED_ELSEWHERE = 'running PreBind plugin "DynamicResources": claim {} got allocated elsewhere in the meantime'
@@ -66,6 +70,12 @@ class RootCycles:
 
     def run(self, group: QueuedGroup) -> None:
         """Try a root group that was taken from the queue, and return its waiting pods to the queue."""
+        try:
+            self._run(group)
+        finally:
+            self._world.tried_together = frozenset()
+
+    def _run(self, group: QueuedGroup) -> None:
         members = [q for q in group.pods() if not q.pod.terminating]
         group.waiting = {}
         root = self._tree.group(group.root)
@@ -81,6 +91,7 @@ class RootCycles:
         made = GroupAttempt(
             self._cluster, self._tree, self._profiles, trial, waiting, _TOPOLOGY in self._world.features
         )
+        self._world.tried_together = frozenset(q.pod.pod.metadata.uid for q in members)
         with trial.undone():
             result = made.run(group.root)
         for q in members:
@@ -116,6 +127,7 @@ class RootCycles:
             other = next((c for c in claims if c in written), "")
             if other:
                 # One member writes the allocation of a shared claim; the others use it in the next attempt.
+                self._allocate_own(queued.pod, found, other)
                 self._report(queued.pod, failure(_ALLOCATED_ELSEWHERE.format(other)))
                 left.append(queued)
                 continue
@@ -123,6 +135,22 @@ class RootCycles:
             profile = self._profiles[queued.pod.pod.spec.scheduler_name]
             self._cycles.start(queued, profile, found)
         self._queue.left_over(group, left, self._world.now, tried=tried)
+
+    def _allocate_own(self, pod: PodInfo, found: Found, shared: str) -> None:
+        """Write the allocations of the claims that a pod names before a shared one that another member allocates: they
+        stay allocated."""
+        profile = self._profiles[pod.pod.spec.scheduler_name]
+        trial = Trial(self._cluster)
+        with trial.undone():
+            trial.place(profile, pod, found)
+            for step in self._world.claims.reserved(pod):
+                if isinstance(step, AllocateClaim) and step.extended is None:
+                    key = f"{step.namespace}/{step.claim}"
+                    if key == shared:
+                        return
+                    if step.allocation is not None and not step.group_uid:
+                        status = {"allocation": step.allocation}
+                        self._world.emit(Patch(_CLAIM, key, {"status": status}, pod, status=True))
 
     def _rejected(
         self, group: QueuedGroup, members: Sequence[QueuedPod], result: Result, made: GroupAttempt, trial: Trial

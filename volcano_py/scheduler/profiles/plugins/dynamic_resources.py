@@ -82,7 +82,9 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             written = claim.claim is not None and claim.claim.status.allocation is not None
             assumed = () if written else self._ledger.assumed.get(claim.key, {}).values()
             group = shared_with(self._handle, pod, claim.key) if assumed else None
-            if any(group is None or step.group_uid != group.metadata.uid for step in assumed):
+            uid = group.metadata.uid if group is not None else ""
+            together = self._handle.tried_together
+            if any(s.pod_uid not in together and (not uid or s.group_uid != uid) for s in assumed):
                 return None, unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if not can_select() and self._claims.devices.selects(demand):
             return None, error(NO_CEL)
