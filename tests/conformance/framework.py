@@ -126,7 +126,9 @@ def _part(data: Path, part: _Part) -> Iterator[Outcome]:
     report = compare(data)
     for kind in sorted({name.split()[1] for name in report.all}):
         right, total = report.of_kind(kind)
-        yield Outcome(part.area, kind, PASS if right == total else NOT_BUILT, f"{total - right} of {total} facts are open")
+        yield Outcome(
+            part.area, kind, PASS if right == total else NOT_BUILT, f"{total - right} of {total} facts are open"
+        )
     right, total = report.right.total(), report.all.total()
     whole = report.scenarios - len(report.wrong)
     why = f"{right} of {total} facts agree; {len(report.wrong)} of {report.scenarios} scenarios differ somewhere"

@@ -15,8 +15,8 @@ import msgspec
 import orjson
 
 from volcano_py.api import core, gang
-from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.codec import from_manifest
+from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.pod_claims import KINDS as CLAIM_KINDS

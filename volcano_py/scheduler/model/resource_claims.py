@@ -258,7 +258,9 @@ class ResourceClaims:
         if isinstance(step, AllocateClaim):
             key = f"{step.namespace}/{step.claim}"
             claim = self.claim(key)
-            if (claim is None and step.extended is None) or (claim is not None and _is_reserved(claim, step.consumer["uid"])):
+            if (claim is None and step.extended is None) or (
+                claim is not None and _is_reserved(claim, step.consumer["uid"])
+            ):
                 return  # an event has confirmed it already: no other follows
             self.assumed.setdefault(key, {})[uid] = step
             self._recount.add(key)

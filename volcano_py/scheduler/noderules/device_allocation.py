@@ -82,5 +82,5 @@ def _selector(chosen: Sequence[Chosen], node: str) -> dra.JsonMap | None:
         for term in terms or ():
             for field, found in to_builtins(term).items():
                 requirements[field] += [r for r in found or () if r not in requirements[field]]
-    term = {field: found for field, found in requirements.items() if found}
-    return {"nodeSelectorTerms": [term]} if term else None
+    made = {field: found for field, found in requirements.items() if found}
+    return {"nodeSelectorTerms": [made]} if made else None

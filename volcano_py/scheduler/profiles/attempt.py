@@ -39,9 +39,7 @@ def failure(message: str) -> NotFound:
     return NotFound(message, frozenset(), error=True)
 
 
-def find(
-    profile: Profile, cluster: Cluster, pod: PodInfo, *, alone: bool = True
-) -> Found | NotFound | AnswerPending:
+def find(profile: Profile, cluster: Cluster, pod: PodInfo, *, alone: bool = True) -> Found | NotFound | AnswerPending:
     """The best node for a pod, or why there is none and which pods to evict. `alone`: whether it may evict pods; the
     members of a group do that together."""
     if not cluster.nodes:

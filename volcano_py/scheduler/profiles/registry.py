@@ -84,6 +84,7 @@ def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
     """For a plugin that is constructed with arguments and handle; no profile has it by default."""
     return Registration(kind, kind, arguments or kind.Arguments, default=False)
 
+
 REGISTRY: Registry = {
     "SchedulingGates": _plain(SchedulingGates),
     "PrioritySort": _plain(PrioritySort),

@@ -19,6 +19,7 @@ from volcano_py.scheduler.model.resource_claims import claim_names
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
+
 class Groups(Protocol):
     """What this module reads of a handle, or of the world."""
 
@@ -34,7 +35,9 @@ def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
     group = world.cluster.groups.get(pod.group) if pod.group and GATE in world.features else None
     if group is None or claim not in claims_of(group):
         return None
-    entries = {e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()}
+    entries = {
+        e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()
+    }
     own = {name: f"{pod.namespace}/{made}" for name, made in claim_names(pod.pod)}
     for entry in pod.pod.spec.resource_claims or ():
         reference = (entry.resource_claim_name, entry.resource_claim_template_name)
@@ -61,8 +64,8 @@ def claims_of(group: PodGroup) -> list[str]:
 def for_group(
     world: Groups, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
 ) -> PreBindStep:
-    """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation, because
-    any of them may be the first. `allocations`: those decided before, by claim."""
+    """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation,
+    because any of them may be the first. `allocations`: those decided before, by claim."""
     if not isinstance(step, AllocateClaim):
         return step
     key = f"{step.namespace}/{step.claim}"
@@ -70,6 +73,4 @@ def for_group(
     if group is None:
         return step
     allocation = step.allocation if step.allocation is not None else allocations.get(key)
-    return msgspec.structs.replace(
-        step, allocation=allocation, group=group.metadata.name, group_uid=group.metadata.uid
-    )
+    return msgspec.structs.replace(step, allocation=allocation, group=group.metadata.name, group_uid=group.metadata.uid)

@@ -14,8 +14,8 @@ from volcano_py.scheduler.profiles.binding import BindingCycles
 from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition, Patch
 from volcano_py.scheduler.profiles.groups import attempt
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
-from volcano_py.scheduler.profiles.groups.claims import to_allocate
 from volcano_py.scheduler.profiles.groups.checks import problem_of
+from volcano_py.scheduler.profiles.groups.claims import to_allocate
 from volcano_py.scheduler.profiles.groups.preemption import Preempted, preempt
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
 from volcano_py.scheduler.profiles.groups.tree import Tree, priority_of
@@ -119,7 +119,7 @@ class RootCycles:
             else:
                 tried = True
                 left += self._report_leaf(leaf, reasons, "", None)
-        for queued, found in placed:
+        for queued, _ in placed:
             self._cluster.nominate(queued.pod, "")
         written: set[str] = set()
         for queued, found in placed:

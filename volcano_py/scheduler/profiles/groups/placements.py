@@ -71,5 +71,3 @@ def _requested(node: NodeInfo, resource: str) -> int:
     if resource == "cpu":
         return node.non_zero_cpu
     return node.non_zero_memory if resource == "memory" else node.requested.get(resource, 0)
-
-

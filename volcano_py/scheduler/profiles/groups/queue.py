@@ -29,7 +29,7 @@ class QueuedGroup(QueuedPod):
         self.root = root
         self.waiting: dict[str, QueuedPod] = {}
         self.size = 1
-        """The number of its waiting pods when it was last rejected: those that come and go do not change the back-off."""
+        """The number of its waiting pods when it was last rejected: later members do not change the back-off."""
 
     def pods(self) -> Iterable[QueuedPod]:
         return self.waiting.values()

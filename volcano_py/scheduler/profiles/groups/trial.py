@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from volcano_py.scheduler.profiles.attempt import Found, NotFound, failure
 from volcano_py.scheduler.profiles.cluster import Cluster
@@ -52,7 +53,7 @@ class Trial:
         self._undo.append(lambda: self._cluster.move(task, found.node, -1))
         try:
             for plugin in filter(found.state.concerns, profile.reserve):
-                self._undo.append(lambda p=plugin: p.unreserve(found.state, pod, found.node))
+                self._undo.append(partial(plugin.unreserve, found.state, pod, found.node))
                 with contained(plugin.name, "Reserve"):
                     status = expect(plugin.reserve(found.state, pod, found.node), Status, plugin.name, "Reserve")
                 if not status.ok:

@@ -21,7 +21,6 @@ from volcano_py.scheduler.noderules.device_choice import Decision, Rejection
 from volcano_py.scheduler.noderules.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.cycle_state import CycleState
-from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.events import NODES, Action, Interest, Kind
 from volcano_py.scheduler.profiles.extension_points import (
     Filter,
@@ -31,6 +30,7 @@ from volcano_py.scheduler.profiles.extension_points import (
     PreFilter,
     Score,
 )
+from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.handle import Handle
 from volcano_py.scheduler.profiles.node_info import NodeInfo
 from volcano_py.scheduler.profiles.normalise import to_highest
