@@ -13,6 +13,8 @@ from volcano_py.api.meta import ApiObject, ApiType, Condition
 API_VERSION = "scheduling.k8s.io/v1alpha2"
 V1ALPHA3 = "scheduling.k8s.io/v1alpha3"
 V1BETA1 = "scheduling.k8s.io/v1beta1"
+VERSIONS = (API_VERSION, V1ALPHA3, V1BETA1)
+"""All that have been served: the first in Kubernetes 1.36, the others since 1.37."""
 
 # Conditions of a PodGroup, and their reasons
 POD_GROUP_SCHEDULED = "PodGroupScheduled"

@@ -82,7 +82,6 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     RESOURCEQUOTA: core.ResourceQuota,
     PRIORITYCLASS: core.PriorityClass,
     NATIVE_PODGROUP: gang.PodGroup,
-    NATIVE_PODGROUP_BETA: gang.PodGroup,
     PODDISRUPTIONBUDGET: core.PodDisruptionBudget,
     REPLICASET: core.ReplicaSet,
     STATEFULSET: core.StatefulSet,

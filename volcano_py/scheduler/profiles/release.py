@@ -21,7 +21,7 @@ class Release(NamedTuple):
     node_name_first: bool
     """Whether the default plugin NodeName precedes NodeUnschedulable."""
     states_no_claims: bool
-    """Whether the condition of a rejected pod says that DynamicResources has nothing to deallocate for it."""
+    """Whether the condition of a rejected pod states that DynamicResources has nothing to deallocate for it."""
     states_victims: bool
     """Whether the condition of a pod that evicts others names its node and the number of victims."""
 
@@ -46,7 +46,7 @@ V1_37 = Release(
 )
 RELEASES: Mapping[str, Release] = {r.name: r for r in (V1_36, V1_37)}
 DEFAULT = V1_36
-"""Where no version is given, and no cluster can be asked for its version."""
+"""Where no version is given, and there is no cluster whose version counts."""
 
 
 def release_of(version: str) -> Release:
