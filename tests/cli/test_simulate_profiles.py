@@ -112,3 +112,29 @@ def test_without_pods_there_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "nodes.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n}}")
     result = CliRunner().invoke(simulate, ["profiles", str(tmp_path / "nodes.yaml")])
     assert (result.exit_code, result.stdout) == (0, "No pod of the manifests waits for a node.\n")
+
+
+GANG = """\
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+"""
+
+
+def test_the_version_of_kubernetes_selects_the_rules(tmp_path: Path) -> None:
+    pods = GANG + pod("a", "default-scheduler", "1", ", schedulingGroup: {podGroupName: gang}")
+    pods += pod("b", "default-scheduler", "9", ", schedulingGroup: {podGroupName: gang}")
+    options = ("--feature-gates", "GenericWorkload=true", "--kubernetes-version")
+    plain = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    whole = simulated(tmp_path, pods, *options, "1.37", config=plain)
+    assert "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining" in whole.stdout
+    tmp_path = tmp_path / "again"
+    tmp_path.mkdir()
+    one_by_one = simulated(tmp_path, pods, *options, "1.36", config=plain)
+    assert "n1" in one_by_one.stdout and "minCount" not in one_by_one.stdout, "1.36 has another gate for gangs"
+    tmp_path = tmp_path / "again"
+    tmp_path.mkdir()
+    unknown = simulated(tmp_path, pods, *options, "soon", config=plain)
+    assert unknown.exit_code == 2 and "write it as one of 1.36, 1.37" in unknown.stderr

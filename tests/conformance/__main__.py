@@ -97,7 +97,7 @@ def _all(data: Path) -> list[Outcome]:
     found += controllers.run_folder(data / "controllers")
     found += cli.run_folder(data / "cli")
     found += job_plugins.run_folder(data / "job-plugins")
-    found += framework.run_folder(data / "framework")
+    found += framework.run_folder(data)
     found += framework_rules.run_folder(data / "framework")
     found += stories.run_folder(data / "stories")
     return found

@@ -85,7 +85,8 @@ class FakeApi:
     port: int = 0
     bindings: dict[tuple[str, str], str] = field(default_factory=dict)
     native_gangs: bool = False
-    """Whether scheduling.k8s.io/v1alpha2 is served; its PodGroups are those of the plural `NATIVE_GROUPS`."""
+    """Whether PodGroups of scheduling.k8s.io are served; they are those of the plural `NATIVE_GROUPS`."""
+    native_version: str = "v1alpha2"
 
     async def start(self, port: int = 0) -> FakeApi:
         app = web.Application(client_max_size=1 << 26)
@@ -170,7 +171,7 @@ class FakeApi:
             return status(404, "NotFound", f"no path {request.path}")
         where = found.groupdict()
         if (where["group"], where["plural"]) == ("scheduling.k8s.io", "podgroups"):
-            if not self.native_gangs:
+            if not self.native_gangs or where["version"] != self.native_version:
                 return status(404, "NotFound", "the server could not find the requested resource")
             where["plural"] = NATIVE_GROUPS
         key = (where["plural"], where["namespace"] or "", where["name"] or "")
@@ -256,6 +257,8 @@ class FakeApi:
             await response.write(line("ERROR", error))
             return response
         while True:
+            if plural == NATIVE_GROUPS and f"/{self.native_version}/" not in request.path:
+                return response
             changed = self.changed
             for revision, p, n, kind, obj in list(self.history):
                 if revision > after and p == plural and namespace in ("", n):

@@ -69,6 +69,8 @@ BATCH_CRONJOB = namespaced_kind("batch/v1", "cronjobs", "CronJob", "cj")
 PODDISRUPTIONBUDGET = namespaced_kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb")
 PRIORITYCLASS = cluster_kind("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc")
 NATIVE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
+"""Of Kubernetes 1.36; NATIVE_PODGROUP_BETA is that of 1.37."""
+NATIVE_PODGROUP_BETA = namespaced_kind("scheduling.k8s.io/v1beta1", "podgroups", "PodGroup")
 LEASE = namespaced_kind("coordination.k8s.io/v1", "leases", "Lease")
 STORAGECLASS = cluster_kind("storage.k8s.io/v1", "storageclasses", "StorageClass", "sc")
 CSINODE = cluster_kind("storage.k8s.io/v1", "csinodes", "CSINode")

@@ -19,6 +19,7 @@ from volcano_py.scheduler.configuration.extensions import ExtensionError, profil
 from volcano_py.scheduler.framework.config import ConfigurationError as NoYaml
 from volcano_py.scheduler.framework.config import read_yaml
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
+from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 from volcano_py.simulate.complete import complete_for_profiles
 from volcano_py.simulate.manifests import Manifest, ManifestError, read
 from volcano_py.simulate.profile_calls import PluginCall, recorded
@@ -36,6 +37,11 @@ from volcano_py.simulate.profiles import Scenario, run, run_lines
 @click.option("--plugins-dir", default="", help="Folder of Python files with custom plugins.")
 @click.option("--feature-gates", default="", help="Comma-separated list of Name=true|false, as for the scheduler.")
 @click.option(
+    "--kubernetes-version",
+    default="",
+    help="Decide as kube-scheduler of this version, 1.36 or 1.37 (default: that of the scenario, else 1.36).",
+)
+@click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
 )
 def profiles(
@@ -46,6 +52,7 @@ def profiles(
     jsonl: bool,
     plugins_dir: str,
     feature_gates: str,
+    kubernetes_version: str,
     output: str,
 ) -> None:
     """Schedule pod by pod with a KubeSchedulerConfiguration.
@@ -59,16 +66,18 @@ def profiles(
                 raise click.UsageError(
                     "--jsonl cannot be combined with --config or --calls: each line contains its own"
                 )
-            for line in run_lines(lines(files), registry):
+            for line in run_lines(lines(files), registry, kubernetes_version):
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
             return
         if not files:
             raise click.UsageError("specify manifest files, or - for standard input")
         made: list[PluginCall] = []
-        scenario = Scenario(_document(config), parse_gates(feature_gates), _objects(files), until=until)
+        version = kubernetes_version or DEFAULT.name
+        scenario = Scenario(_document(config), parse_gates(feature_gates), _objects(files), [], until, version)
         outcome = run(scenario, recorded(registry, made.append) if calls else registry)[-1]
-        names = {p.name for p in load(scenario.config, features_of(scenario.feature_gates or {}), registry).profiles}
+        features = features_of(scenario.feature_gates or {}, release_of(version))
+        names = {p.name for p in load(scenario.config, features, registry).profiles}
     except ConfigurationError as e:
         fail(f"{config}: {e}" if config else str(e), 2)
     except (ManifestError, ExtensionError) as e:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from volcano_py.kube import scan, wire
@@ -61,8 +61,11 @@ class Informer(Generic[T]):
         inactivity: float = INACTIVITY,
         backoff: Backoff | None = None,
         optional: bool = False,
+        versions: Sequence[ResourceType] = (),
     ) -> None:
+        """`versions`: the kind in other versions of its API group, for servers that lack `rt`."""
         self.rt = rt
+        self._versions = [rt, *versions]
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
         """Set after the first complete list."""
@@ -217,6 +220,9 @@ class Informer(Generic[T]):
             if not self._backoff.failures:
                 self._backoff.failures += 1
                 return 0.0
+        elif isinstance(error, NotFound) and self._next_version():
+            self.resource_version = ""
+            return 0.0
         elif isinstance(error, NotFound | Forbidden):
             if first:
                 level = logging.INFO if self._optional else logging.ERROR
@@ -238,6 +244,12 @@ class Informer(Generic[T]):
             log.error("%s: unexpected error; listing again", self.rt.plural, exc_info=error if first else None)
             self.resource_version = ""
         return self._backoff.next()
+
+    def _next_version(self) -> bool:
+        """Use the next version of the kind; False if each of them has been tried."""
+        at = self._versions.index(self.rt) + 1
+        self.rt = self._versions[at % len(self._versions)]
+        return at < len(self._versions)
 
     async def _list(self) -> None:
         seen: set[str] = set()

@@ -70,7 +70,7 @@ class Sandbox:
     a power failure. audit: the file for the log of all requests. run_commands: whether containers' commands run as
     processes of this machine, with the permissions of this process; their folders are beside the kubeconfig. rbac:
     whether roles restrict users. feature_gates: of the API server, as for Kubernetes' --feature-gates; all are disabled
-    by default.
+    by default. kubernetes_version: 1.36 or 1.37, the version that it reports and whose scheduling.k8s.io it serves.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class Sandbox:
         run_commands: bool = False,
         rbac: bool = True,
         feature_gates: str = "",
+        kubernetes_version: str = "1.36",
         prometheus_port: int | None = None,
     ) -> None:
         """Raises ValueError for invalid feature gates."""
@@ -117,7 +118,8 @@ class Sandbox:
         self.audit = audit
         self.run_commands = run_commands
         self.rbac = rbac
-        self.features = features.parse(feature_gates)
+        self.features = features.parse(feature_gates, kubernetes_version)
+        self.kubernetes_version = kubernetes_version
         self.prometheus_port = prometheus_port
         self.prometheus: Prometheus | None = None
         self.processes: Processes | None = None
@@ -182,7 +184,7 @@ class Sandbox:
         hosts = tuple(dict.fromkeys((self.host, "127.0.0.1", "::1", "localhost", "kubernetes.default")))
         made = certificates.make(hosts, self.identity.authority)
         self.authority = made.authority
-        self.api = new_api(self.durable, self.features)
+        self.api = new_api(self.durable, self.features, self.kubernetes_version)
         if not self.rbac:
             self.api.extensions["authorizers"].append(authorization.authenticated)
         tokens = {self.token: ADMIN, **self.users}

@@ -73,7 +73,14 @@ for command in (node, nodes, clock, dump, load):
     default="",
     metavar="NAME=true,...",
     help="Alpha features of the API server: GenericWorkload (native gangs), TopologyAwareWorkloadScheduling, "
-    "WorkloadAwarePreemption, DRAWorkloadResourceClaims; AllAlpha for all.",
+    "DRAWorkloadResourceClaims; WorkloadAwarePreemption in 1.36, CompositePodGroup and PodGroupPreemptionPolicy in "
+    "1.37; AllAlpha for all.",
+)
+@click.option(
+    "--kubernetes-version",
+    default="1.36",
+    show_default=True,
+    help="The version that the API server reports, 1.36 or 1.37, and whose versions of scheduling.k8s.io it serves.",
 )
 @click.option(
     "--prometheus-port",
@@ -100,6 +107,7 @@ def up(
     audit_log: Path | None,
     authorization: str,
     feature_gates: str,
+    kubernetes_version: str,
     prometheus_port: int | None,
     dashboard: bool,
     dashboard_port: int,
@@ -139,6 +147,7 @@ def up(
             run_commands=run_commands,
             rbac=authorization == "rbac",
             feature_gates=feature_gates,
+            kubernetes_version=kubernetes_version,
             prometheus_port=prometheus_port,
             controllers=Options(service_accounts=True),
         )

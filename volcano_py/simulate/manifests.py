@@ -50,7 +50,7 @@ _KIND_OF = {struct: kind for kind, struct in STRUCTS.items()}
 _GROUPS = {_KIND_OF[struct]: t.group for t, struct in kinds.STRUCTS.items() if struct in _KIND_OF}
 _TEXTS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
 """Fields that map any key to a text."""
-NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced)
+NAMESPACED = frozenset(t.kind for t in kinds.ALL if t.namespaced) | {"CompositePodGroup", "Workload"}
 """Namespaced kinds."""
 
 
@@ -132,7 +132,7 @@ def in_namespace(manifest: Manifest) -> Manifest:
 
 def model_kind(manifest: Manifest) -> str:
     """The kind of a manifest in the model: PodGroups of two API groups are different kinds."""
-    native = manifest["kind"] == "PodGroup" and manifest.get("apiVersion") == gang.API_VERSION
+    native = manifest["kind"] == "PodGroup" and manifest.get("apiVersion") in gang.VERSIONS
     return NATIVE if native else str(manifest["kind"])
 
 

@@ -186,8 +186,8 @@ class ClaimWrites:
         elif not status.get("allocation"):
             raise StepRejected(f"ResourceClaim {key} is not allocated")
         reserved = status.setdefault("reservedFor", [])
-        if all(consumer.get("uid") != step.pod_uid for consumer in reserved):
-            reserved.append({"resource": "pods", "name": step.pod, "uid": step.pod_uid})
+        if all(consumer.get("uid") != step.consumer["uid"] for consumer in reserved):
+            reserved.append(step.consumer)
         self._write(claim)
         self.changed[f"claim:{key}"] = shown(claim)
 

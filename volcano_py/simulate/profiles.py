@@ -16,15 +16,17 @@ import orjson
 
 from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
+from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, Nominate, Patch, Report
+from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, GroupCondition, Nominate, Patch, Report
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
+from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, in_namespace
 from volcano_py.simulate.pre_bind import ClaimWrites, Objects, release_claims
@@ -60,10 +62,15 @@ class Scenario(msgspec.Struct, rename="camel"):
     objects: list[dict[str, Any]] = []
     steps: list[Step] = []
     until: int = 0
+    kubernetes: str = DEFAULT.name
+    """The version whose rules hold."""
 
 
-def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> Iterator[bytes]:
-    """Run every scenario; an invalid one yields its id and the error, and the others run."""
+def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY, kubernetes: str = "") -> Iterator[bytes]:
+    """Run every scenario; an invalid one yields its id and the error, and the others run.
+
+    `kubernetes`: the version of Kubernetes, whatever the scenarios contain; empty: theirs.
+    """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -73,6 +80,8 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> It
             if not isinstance(case, dict):
                 raise ManifestError("a scenario must be a JSON object")
             name = case.get("id", name)
+            if kubernetes:
+                case["kubernetes"] = kubernetes
             yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario), registry)})
         except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
@@ -86,8 +95,12 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY) -> It
 
 def run(scenario: Scenario, registry: Registry = REGISTRY) -> list[dict[str, Any]]:
     """The outcomes after second 0, after each step, and at `until`. Raises ConfigurationError, ManifestError."""
-    features = features_of(scenario.feature_gates or {})
-    world = _World(PodScheduler(load(scenario.config, features, registry), features), scenario.objects)
+    try:
+        release = release_of(scenario.kubernetes)
+    except ValueError as e:
+        raise ManifestError(str(e)) from None
+    features = features_of(scenario.feature_gates or {}, release)
+    world = _World(PodScheduler(load(scenario.config, features, registry, release), features), scenario.objects)
     world.change(scenario.objects, ())
     world.settle()
     outcomes = [world.outcome()]
@@ -185,6 +198,9 @@ class _World:
     def _carry_out(self, decision: Decision) -> None:
         if isinstance(decision, Report):
             return
+        if isinstance(decision, GroupCondition):
+            self._group_condition(decision)
+            return
         if isinstance(decision, Patch):
             self._patch(decision)
             return
@@ -231,6 +247,17 @@ class _World:
         if path in self._objects:
             self._store(path, merge_patch(self._objects[path], decision.patch))
 
+    def _group_condition(self, decision: GroupCondition) -> None:
+        path = ("PodGroup", decision.group.key)
+        if path not in self._objects:
+            return
+        group = copy.deepcopy(self._objects[path])
+        status = group.setdefault("status", {})
+        known = {c["type"]: c for c in status.get("conditions") or ()}
+        if known.get(INITIALLY, {}).get("status") != "True":
+            _condition(status, INITIALLY, str(decision.ok), decision.reason, decision.message)
+            self._store(path, group)
+
     def _put(self, manifest: Manifest) -> None:
         self._store(_path(manifest), manifest)
 
@@ -251,6 +278,8 @@ class _World:
                 self._scheduler.set_node(_read(core.Node, manifest), self._now)
             case "PodGroup":
                 self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
+            case "CompositePodGroup":
+                self._scheduler.set_composite(_read(gang.CompositePodGroup, manifest), self._now)
             case kind if kind in CLAIM_KINDS:
                 self._scheduler.set_claim_object(kind, _read(STRUCTS[kind], manifest), self._now)
             case kind if kind in _OTHERS:
@@ -273,6 +302,8 @@ class _World:
                 self._scheduler.delete_node(key, self._now)
             case "PodGroup":
                 self._scheduler.delete_group(key, self._now)
+            case "CompositePodGroup":
+                self._scheduler.delete_composite(key, self._now)
             case _ if kind in CLAIM_KINDS:
                 self._scheduler.delete_claim_object(kind, key, self._now)
             case _:

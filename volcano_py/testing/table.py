@@ -12,7 +12,7 @@
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
         t: {min: 2, pods: 2, topology: {mode: hard, tier: 1}}
-        n: {min: 2, pods: 3, native: {topology: zone, disruptionMode: PodGroup}}   # {}, or {policy: basic}
+        n: {min: 2, pods: 3, native: {disruptionMode: PodGroup}}  # {}, {policy: basic}, {version: v1beta1}
         s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
       profiles: {profiles: [{schedulerName: batch, plugins: {...}}]}   # KubeSchedulerConfiguration; its gangs
@@ -196,7 +196,7 @@ def _native_group(name: str, job: Manifest, created: str) -> Manifest:
     metadata: Manifest = {"name": name, "namespace": "default", "creationTimestamp": created}
     if "queue" in job:
         metadata["labels"] = {"volcano.sh/queue-name": job["queue"]}
-    group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+    group = {"apiVersion": f"scheduling.k8s.io/{native.get('version', 'v1alpha2')}", "kind": "PodGroup"}
     return {**group, "metadata": metadata | job.get("metadata", {}), "spec": spec}
 
 

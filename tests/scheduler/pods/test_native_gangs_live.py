@@ -95,3 +95,44 @@ async def test_a_profile_preempts_a_native_gang_as_a_whole(tmp_path, api):
         put_pod(api, "vip", cpu="1", priority=100)
         await running.until(lambda: running.bound("vip"))
         await running.until(lambda: len(events(api, "Preempted")) == 2)
+
+
+def initially(api, name):
+    found = api.objects[(NATIVE_GROUPS, "default", name)].get("status", {}).get("conditions") or ()
+    return next((f"{c['status']} {c['reason']}" for c in found if c["type"] == "PodGroupInitiallyScheduled"), "")
+
+
+async def test_a_cluster_of_1_37_has_native_gangs_in_v1beta1(tmp_path, api, caplog):
+    api.native_gangs, api.native_version = True, "v1beta1"
+    put_node(api, "n1", "1")
+    put_native_gang(api, "gang", 2, disruptionMode={"all": {}}, workloadRef={"workloadName": "w", "templateName": "t"})
+    for i in range(2):
+        put_pod(api, f"member-{i}", "packed", schedulingGroup={"podGroupName": "gang"})
+    with caplog.at_level("INFO"):
+        async with live(tmp_path, api) as running:
+            await running.until(lambda: initially(api, "gang") == "False Unschedulable")
+            put_node(api, "n2", "2")
+            await running.until(lambda: len(running.bound("member")) == 2)
+            await running.until(lambda: initially(api, "gang") == "True Scheduled")
+            put_pod(api, "member-2", "packed", cpu="9", schedulingGroup={"podGroupName": "gang"})
+            await running.until(lambda: condition(api, "member-2"))
+    assert initially(api, "gang") == "True Scheduled", "once True it stays"
+    assert not native_condition(api, "gang"), "the condition of 1.36"
+    assert not [r for r in caplog.records if r.name == INFORMER and "podgroups" in r.getMessage()]
+
+
+async def test_an_upgrade_of_the_cluster_from_v1alpha2_to_v1beta1(tmp_path, api):
+    api.native_gangs = True
+    put_node(api, "n1", "4")
+    put_native_gang(api, "old", 1)
+    put_pod(api, "old-0", "packed", schedulingGroup={"podGroupName": "old"})
+    async with live(tmp_path, api) as running:
+        await running.until(lambda: "True Scheduled" in native_condition(api, "old"))
+        # As the release notes of 1.37 require, the objects of v1alpha2 are deleted before.
+        api.remove(NATIVE_GROUPS, "old")
+        api.native_version = "v1beta1"
+        put_native_gang(api, "new", 2)
+        for i in range(2):
+            put_pod(api, f"new-{i}", "packed", schedulingGroup={"podGroupName": "new"})
+        await running.until(lambda: len(running.bound("new")) == 2)
+        await running.until(lambda: initially(api, "new") == "True Scheduled")

@@ -26,6 +26,7 @@ def test_scenario(row: dict[str, Any]) -> None:
         {
             "config": _CONFIG | _enabled(row.get("plugins", {})) | row.get("config", {}),
             "featureGates": row.get("gates", {}),
+            "kubernetes": row.get("kubernetes", "1.36"),
             "objects": objects + [_pod(n, f) for n, f in row["pods"].items()],
             "steps": row.get("steps", []),
             "until": row.get("until", 1),

@@ -30,16 +30,17 @@ from volcano_py.sandbox.apiserver.storage.store import ADDED, Entry
 
 Object = dict[str, Any]
 
-VERSION = "v1.36.1"
+VERSIONS = {"1.36": "v1.36.1", "1.37": "v1.37.2"}
+"""What `/version` returns, by the version of Kubernetes."""
 
 
-def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset()) -> Api:
+def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset(), kubernetes: str = "1.36") -> Api:
     """An API with the built-in resources, the objects that every cluster has, and the persisted objects.
 
-    `features`: the enabled feature gates.
+    `features`: the enabled feature gates. `kubernetes`: the version whose resources of scheduling.k8s.io are served.
     """
-    api = Api(features=features)
-    builtin.install(api.registry, api.store, features)
+    api = Api(features=features, kubernetes=kubernetes)
+    builtin.install(api.registry, api.store, features, kubernetes)
     subresources.install(api)
     scale.install(api)
     api.resource("", "namespaces").strategy.delete = namespaces.delete
@@ -120,14 +121,15 @@ def _bootstrap(api: Api) -> None:
 
 
 async def _version(server: Server, http: web.BaseRequest, path: str) -> web.StreamResponse:
+    minor = server.api.kubernetes.partition(".")[2]
     info = {
         "major": "1",
-        "minor": "36",
+        "minor": minor,
         "emulationMajor": "1",
-        "emulationMinor": "36",
+        "emulationMinor": minor,
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": VERSION,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": VERSIONS[server.api.kubernetes],
         "gitCommit": "volcano-py-sandbox",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

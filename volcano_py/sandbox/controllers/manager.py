@@ -17,7 +17,13 @@ from volcano_py.sandbox.controllers.core import (
 )
 from volcano_py.sandbox.controllers.node import node_lifecycle, taint_eviction
 from volcano_py.sandbox.controllers.policy import disruption
-from volcano_py.sandbox.controllers.resource import device_driver, npu_device_plugin, numa_exporter, resource_claim
+from volcano_py.sandbox.controllers.resource import (
+    device_driver,
+    group_protection,
+    npu_device_plugin,
+    numa_exporter,
+    resource_claim,
+)
 from volcano_py.sandbox.controllers.runtime import runner
 from volcano_py.sandbox.controllers.runtime.owners import Owners
 from volcano_py.sandbox.controllers.runtime.pods import Pods
@@ -87,6 +93,8 @@ class ControllerManager:
                 taint_eviction.controller(api),
                 pod_gc.controller(api, self.options.quarantine),
             ]
+        if self.options.workloads and group_protection.is_served(api):
+            chosen.append(group_protection.controller(api))
         if self.options.workloads and self.options.service_accounts:
             chosen.append(service_account.controller(api, self.authority))
             if "authenticator" in api.extensions:  # it signs the tokens

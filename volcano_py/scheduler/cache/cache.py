@@ -309,15 +309,21 @@ class Cache:
                 self._results.pod_deleted(last.metadata.uid)
             self._on_delete(kind, last.metadata.namespace, last.metadata.name, last.metadata.uid)
 
-        return Informer(
+        def in_version(group: Any) -> Any:
+            # The items of a list do not contain their version.
+            return msgspec.structs.replace(group, api_version=informer.rt.api_version)
+
+        informer: Informer[Any] = Informer(
             client,
             rt,
             kinds.STRUCTS[rt],
             decode_error=lambda undecodable: self._reject(kind, undecodable),
             decode_error_cleared=lambda key: self.quarantine.release(kind, key),
-            prepare=core.detach if kind == "Pod" else None,
+            prepare=core.detach if kind == "Pod" else in_version if entry.versions else None,
             optional=entry.optional,
-        ).on(add, update, delete)
+            versions=entry.versions,
+        )
+        return informer.on(add, update, delete)
 
     def _reject(self, kind: str, undecodable: Undecodable) -> None:
         self.quarantine.put(kind, undecodable.namespace, undecodable.name, undecodable.uid, undecodable.error)

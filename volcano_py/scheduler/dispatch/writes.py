@@ -114,7 +114,7 @@ class Writer:
                 return Failure("conflict", str(error))
             case PodCondition() | Nomination() | RemoveGate() | NativeGroupStatus():
                 # No version was sent: usually another object has the name. If not, it is decided again.
-                rt = kinds.NATIVE_PODGROUP if isinstance(op, NativeGroupStatus) else kinds.POD
+                rt = _native(op) if isinstance(op, NativeGroupStatus) else kinds.POD
                 try:
                     gone = await self._uid(rt, op.name, op.namespace) != op.uid
                 except KubeError as unread:
@@ -236,7 +236,7 @@ class Writer:
 
     async def _native_group(self, op: NativeGroupStatus) -> None:
         body = {"metadata": {"uid": op.uid}, "status": {"conditions": op.conditions}}
-        await self._patch(kinds.NATIVE_PODGROUP, op.name, op.namespace, body, "strategic", "status")
+        await self._patch(_native(op), op.name, op.namespace, body, "strategic", "status")
 
     async def _queue(self, op: QueueStatus) -> None:
         key = object_key(op)
@@ -318,6 +318,12 @@ _BY_KIND = {
     for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB, kinds.CONFIGMAP)
 }
 _BY_KIND[NATIVE] = kinds.NATIVE_PODGROUP
+
+
+def _native(op: NativeGroupStatus) -> ResourceType:
+    """The kind in the version that the cluster serves."""
+    beta = kinds.NATIVE_PODGROUP_BETA
+    return beta if op.api_version == beta.api_version else kinds.NATIVE_PODGROUP
 
 
 def _only_version(version: str) -> list[dict[str, Any]]:

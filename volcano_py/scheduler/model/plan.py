@@ -100,6 +100,8 @@ class NativeGroupStatus(Struct, tag_field="op", tag="native-group-status", froze
     name: str
     uid: str
     conditions: list[dict[str, str]]
+    api_version: str = "scheduling.k8s.io/v1alpha2"
+    """The version in which the cluster serves the kind."""
 
 
 class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=False):

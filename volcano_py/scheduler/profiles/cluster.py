@@ -8,10 +8,11 @@ from the model's log of changed nodes when it is read, so that no work is done w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from volcano_py.api.core import Node, Pod, PodDisruptionBudget
-from volcano_py.api.gang import PodGroup
+from volcano_py.api.gang import CompositePodGroup, PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.jobs.spec_class import SpecClass
 from volcano_py.scheduler.model.jobs.task import Task
@@ -39,6 +40,7 @@ class Cluster:
         self.namespaces: Mapping[str, Mapping[str, str]] = _NamespaceLabels(self.model)
         """The labels of each namespace."""
         self.groups: dict[str, PodGroup] = {}
+        self.composites: dict[str, CompositePodGroup] = {}
         self.members: dict[str, dict[str, PodInfo]] = {}
         """Pod group (which may not exist) to the pods that name it."""
         self.extended = ExtendedUse(self.model)
@@ -52,18 +54,30 @@ class Cluster:
         """Nodes with moves of the open session."""
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
         self._nominated_to: dict[str, dict[str, PodInfo]] = {}
+        self._within: dict[str, NodeInfo] | None = None
+        """The only nodes that count, while a placement is tried."""
+        self._columns_within: Columns | None = None
 
     @property
     def nodes(self) -> dict[str, NodeInfo]:
         """All nodes, by name, with their current state."""
         if self._seen != self.model.node_changes.position:
             self._catch_up()
-        return self._nodes
+        return self._nodes if self._within is None else self._within
+
+    @property
+    def nodes_everywhere(self) -> Mapping[str, NodeInfo]:
+        """All nodes, even while a placement is tried."""
+        return self.nodes if self._within is None else self._nodes
 
     @property
     def columns(self) -> Columns:
         """All nodes in the order in which they are tried, as arrays."""
         nodes = self.nodes
+        if self._within is not None:
+            if self._columns_within is None:
+                self._columns_within = Columns(_zones_in_turn(nodes.values()), self.model)
+            return self._columns_within
         columns = self._columns
         if columns is None or len(columns.log) > _LONGEST_LOG:
             columns = self._columns = Columns(_zones_in_turn(nodes.values()), self.model)
@@ -74,7 +88,10 @@ class Cluster:
 
     def nodes_with_affinity(self) -> Collection[NodeInfo]:
         """The nodes with pods that have affinity terms between pods."""
-        return self._with_affinity.values() if self.nodes else ()
+        nodes = self.nodes
+        if self._within is not None:
+            return [n for n in self._with_affinity.values() if n.name in nodes]
+        return self._with_affinity.values() if nodes else ()
 
     def class_of(self, pod: PodInfo) -> SpecClass:
         """The class of a pod: no rule about nodes distinguishes the pods of a class."""
@@ -98,6 +115,20 @@ class Cluster:
     def in_order(self) -> list[NodeInfo]:
         """All nodes, one of each zone in turn."""
         return self.columns.infos
+
+    @contextmanager
+    def within(self, names: Collection[str] | None) -> Iterator[None]:
+        """Have only some nodes, until the end of the block; None: no change. Kubernetes: a placement is assumed in the
+        snapshot."""
+        before = self._within
+        nodes = self.nodes
+        if names is not None and len(names) != len(nodes):
+            self._within = {name: info for name, info in nodes.items() if name in names}
+            self._columns_within = None
+        try:
+            yield
+        finally:
+            self._within, self._columns_within = before, None
 
     # ---- nodes and pods ---------------------------------------------------------------------------------
 
@@ -197,8 +228,9 @@ class Cluster:
         return self._nominated_to.keys() | self.model.nominations.at.keys()
 
     def _touch(self, node: str) -> None:
-        if self._columns is not None:
-            self._columns.touch(node)
+        for columns in (self._columns, self._columns_within):
+            if columns is not None:
+                columns.touch(node)
 
     def nominated(self, node: str) -> Iterator[PodInfo]:
         """The pods that are nominated to a node: those of profiles, and tasks for which the session has evicted."""
@@ -249,14 +281,15 @@ class Cluster:
             self._with_affinity[info.name] = info
         else:
             self._with_affinity.pop(info.name, None)
-        if self._columns is not None:
-            self._columns.update(info)
+        for columns in (self._columns, self._columns_within):
+            if columns is not None and info.name in columns.index:
+                columns.update(info)
 
     # ---- following a session ----------------------------------------------------------------------------
 
     def move(self, task: Task, node: str, sign: int) -> None:
         """Count a pod on a node (+1), or no longer (-1), as the open session does; `end_moves` undoes it."""
-        info = self.nodes.get(node)
+        info = self.nodes_everywhere.get(node)
         if info is None:
             return
         pod = self.info(task.pod)

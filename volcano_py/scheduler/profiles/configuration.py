@@ -13,17 +13,18 @@ import msgspec
 
 from volcano_py.scheduler.profiles.extenders import Extenders
 from volcano_py.scheduler.profiles.plugin_api.extension_points import POINTS
-from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
+from volcano_py.scheduler.profiles.registry import REGISTRY, Registry, arranged
+from volcano_py.scheduler.profiles.release import DEFAULT, Release
 
 _MULTI = "multiPoint"
 _API = "kubescheduler.config.k8s.io/v1"
-FEATURES = frozenset(("SchedulerPopFromBackoffQ",))
+FEATURES = DEFAULT.gates
 """The feature gates of profiles that are on by default."""
 
 
-def features_of(gates: Mapping[str, bool]) -> frozenset[str]:
+def features_of(gates: Mapping[str, bool], release: Release = DEFAULT) -> frozenset[str]:
     """The enabled feature gates, of profiles and others: the defaults changed by `--feature-gates`."""
-    return frozenset(g for g in FEATURES if gates.get(g, True)) | {g for g, on in gates.items() if on}
+    return frozenset(g for g in release.gates if gates.get(g, True)) | {g for g, on in gates.items() if on}
 
 
 class ConfigurationError(ValueError):
@@ -84,10 +85,15 @@ class Configuration(NamedTuple):
     """The plugins that the profiles consist of."""
     warnings: tuple[str, ...] = ()
     """Problems that do not prevent the use of the configuration."""
+    release: Release = DEFAULT
+    """The version of Kubernetes whose rules hold."""
 
 
 def load(
-    document: Mapping[str, Any], features: frozenset[str] = FEATURES, registry: Registry = REGISTRY
+    document: Mapping[str, Any],
+    features: frozenset[str] = FEATURES,
+    registry: Registry = REGISTRY,
+    release: Release = DEFAULT,
 ) -> Configuration:
     """Load a configuration in kube-scheduler's format. Raises ConfigurationError."""
     try:
@@ -98,7 +104,7 @@ def load(
         raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
         raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
-    registry = _with_copies(read.profiles or (), registry)
+    registry = _with_copies(read.profiles or (), arranged(registry, release))
     try:
         extenders = Extenders(read.extenders or ())
     except ValueError as e:
@@ -115,7 +121,7 @@ def load(
         raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
     first, longest = float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds)
     warnings = tuple(w for p in read.profiles or () for w in _unknown_disabled(p, registry))
-    return Configuration(profiles, first, longest, extenders.registry(registry), warnings)
+    return Configuration(profiles, first, longest, extenders.registry(registry), warnings, release)
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.calls import Call
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
+SCHEDULED = "Scheduled"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
@@ -26,6 +28,8 @@ class Bind(NamedTuple):
 class Evict(NamedTuple):
     pod: PodInfo
     preemptor: PodInfo
+    for_group: bool = False
+    """Whether the preemptor is the whole root group of this pod."""
 
 
 class Nominate(NamedTuple):
@@ -42,6 +46,15 @@ class Fail(NamedTuple):
     message: str
     reason: str = UNSCHEDULABLE
     """The reason of the condition: SCHEDULER_ERROR if a plugin, or the binding, failed."""
+
+
+class GroupCondition(NamedTuple):
+    """Write the condition PodGroupInitiallyScheduled of a PodGroup; once True, it stays."""
+
+    group: PodGroup
+    ok: bool
+    reason: str
+    message: str
 
 
 class Report(NamedTuple):
@@ -74,4 +87,4 @@ class Ask(NamedTuple):
     call: Call
 
 
-Decision = Bind | Evict | Nominate | Fail | Report | Patch | Ask
+Decision = Bind | Evict | Nominate | Fail | GroupCondition | Report | Patch | Ask

@@ -41,6 +41,7 @@ from volcano_py.scheduler.profiles.plugin_api.handle import Handle, World
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from volcano_py.scheduler.profiles.plugins.fit import NodeResourcesFit
 from volcano_py.scheduler.rules.arrays import Ints
 
 _HELD = unresolvable(TEXT).by(OWNER)
@@ -103,6 +104,11 @@ class Profile:
         handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
         self.plugins: Mapping[str, Plugin] = made
         self.config = config
+        fit = made.get("NodeResourcesFit")
+        self.preempts_for_groups = any(p.preempts_for_groups for p in self._post_filter)
+        self.frees_claims_of_groups = any(p.frees_claims_of_groups for p in self._post_filter)
+        self.placement_strategy = fit.strategy if isinstance(fit, NodeResourcesFit) else []
+        """The resources, with weights, by which placements of groups are compared."""
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
         self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), Action.TAINT),)

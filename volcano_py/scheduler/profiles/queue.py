@@ -19,7 +19,7 @@ from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, F
 from volcano_py.scheduler.profiles.faults import PluginFault
 from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Interest, Kind, pod_events
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
-from volcano_py.scheduler.profiles.plugin_api.status import Code
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
 
 _LONGEST_STAY = 300.0
@@ -73,6 +73,15 @@ class QueuedPod:
         """The number of its valid entry in a heap."""
         self.rejected: _Rejected | None = None
         """Its key among the unschedulable pods."""
+        self.attempts = 0
+
+    def pods(self) -> Iterable[QueuedPod]:
+        """The pods that wait in this entry of the queue: itself, or the members of a group."""
+        return (self,)
+
+    def longest(self, limit: float) -> float:
+        """The longest back-off."""
+        return limit
 
 
 class _Rejected(NamedTuple):
@@ -166,10 +175,14 @@ class SchedulingQueue:
                     return
 
     def delete(self, key: str) -> None:
-        queued = self._pods.pop(key, None)
+        queued = self._pods.get(key)
         if queued is not None:
-            queued.ticket = 0
-            self._leave(queued)
+            self._remove(queued)
+
+    def _remove(self, queued: QueuedPod) -> None:
+        self._pods.pop(queued.pod.key, None)
+        queued.ticket = 0
+        self._leave(queued)
 
     def move(self, event: Event, now: float) -> None:
         """Try the pods again that the event may help."""
@@ -178,7 +191,7 @@ class SchedulingQueue:
             if rejected.any_event:
                 helped += pods.values()
             elif interests := self._interests(rejected, event):
-                helped += [q for q in pods.values() if any(i.helps(q.pod, event) for i in interests)]
+                helped += [q for q in pods.values() if any(i.helps(p.pod, event) for i in interests for p in q.pods())]
         self._cause = f"{event.kind.value}{(event.action.name or '').title().replace('_', '')}"
         for queued in helped:
             self._requeue(queued, now)
@@ -237,14 +250,17 @@ class SchedulingQueue:
         self._cause = "BackoffComplete"
         for place in (Place.BACKOFF, Place.ERRORS):
             while (queued := self._first(place)) is not None and not self._backing_off(queued, now):
-                queued.place = Place.ACTIVE
-                self._push(queued)
+                self._backoff_ended(queued)
         if now >= self._next_flush:
             self._cause = "UnschedulableTimeout"
             self._next_flush = (math.floor(now / _FLUSH_EVERY) + 1) * _FLUSH_EVERY
             resting = [q for pods in self._unschedulable.values() for q in pods.values()]
             for queued in [q for q in resting if now - q.since > _LONGEST_STAY]:
                 self._requeue(queued, now)
+
+    def _backoff_ended(self, queued: QueuedPod) -> None:
+        queued.place = Place.ACTIVE
+        self._push(queued)
 
     def next_deadline(self) -> float | None:
         """The first whole second at which `tick` may have an effect; None: no pod waits for a time."""
@@ -298,7 +314,7 @@ class SchedulingQueue:
         return None
 
     def _take(self, queued: QueuedPod, now: float) -> QueuedPod:
-        self.delete(queued.pod.key)
+        self._remove(queued)
         queued.rejected_by = set()
         if queued.first_attempt is None:
             queued.first_attempt = now
@@ -319,7 +335,7 @@ class SchedulingQueue:
         rejected = queued.rejected
         if rejected is None or rejected.any_event:
             return True
-        return any(i.helps(queued.pod, event) for i in self._interests(rejected, event))
+        return any(i.helps(p.pod, event) for i in self._interests(rejected, event) for p in queued.pods())
 
     def _interests(self, rejected: _Rejected, event: Event) -> list[Interest]:
         """The interests of the plugins that rejected pods in such an event."""
@@ -334,12 +350,16 @@ class SchedulingQueue:
 
     def _enter(self, queued: QueuedPod, place: Place) -> None:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
-        status = self._profile(queued).pre_enqueue(queued.pod)
+        status = SUCCESS
+        for waiting in queued.pods():
+            status = self._profile(waiting).pre_enqueue(waiting.pod)
+            if not status.ok:
+                break
         queued.gated = not status.ok
         if queued.gated:
             queued.behind_gate = place
             if not status.rejected and status.code is not Code.PENDING:
-                self._emit(Fail(queued.pod, status.message, SCHEDULER_ERROR))
+                self._emit(Fail(waiting.pod, status.message, SCHEDULER_ERROR))
             queued.rejected_by.add(status.plugin)
             self._rest(queued)
         else:
@@ -350,7 +370,7 @@ class SchedulingQueue:
         count = queued.errors or queued.rejections
         if not count:
             return 0.0
-        end = queued.since + backoff(count, self._initial, self._longest)
+        end = queued.since + backoff(count, self._initial, queued.longest(self._longest))
         return float(math.floor(end)) if self._early else end
 
     def _backing_off(self, queued: QueuedPod, now: float) -> bool:

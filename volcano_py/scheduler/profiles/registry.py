@@ -35,6 +35,7 @@ from volcano_py.scheduler.profiles.plugins.volumes import volume_binding
 from volcano_py.scheduler.profiles.plugins.volumes.volume_limits import NodeVolumeLimits
 from volcano_py.scheduler.profiles.plugins.volumes.volume_restrictions import VolumeRestrictions
 from volcano_py.scheduler.profiles.plugins.volumes.volume_zone import VolumeZone
+from volcano_py.scheduler.profiles.release import Release
 
 
 class AnyArguments(msgspec.Struct):
@@ -56,6 +57,22 @@ class Registration(NamedTuple):
     """Whether a profile may have several of it, named `Name/something`."""
 
 
+Registry = Mapping[str, Registration]
+
+
+def arranged(registry: Registry, release: Release) -> Registry:
+    """The registry with the default order and gates of a version of Kubernetes. Plugins that are no part of Kubernetes
+    keep their place."""
+    names = list(registry)
+    if release.node_name_first and {"NodeName", "NodeUnschedulable"} <= registry.keys():
+        names.remove("NodeName")
+        names.insert(names.index("NodeUnschedulable"), "NodeName")
+    found = {name: registry[name] for name in names}
+    if "GangScheduling" in found:
+        found["GangScheduling"] = found["GangScheduling"]._replace(gate=release.gang_gate)
+    return found
+
+
 def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
     return Registration(kind, lambda args, handle: kind(), weight=weight)
 
@@ -64,8 +81,6 @@ def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
     """For a plugin that is constructed with arguments and handle; no profile has it by default."""
     return Registration(kind, kind, arguments or kind.Arguments, default=False)
 
-
-Registry = Mapping[str, Registration]
 
 REGISTRY: Registry = {
     "SchedulingGates": _plain(SchedulingGates),

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from volcano_py.api.core import Node
-from volcano_py.api.gang import PodGroup
+from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycle, BindingCycles, Stage
@@ -18,6 +18,9 @@ from volcano_py.scheduler.profiles.attempts.group_cycle import GroupCycles
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.groups.cycles import RootCycles
+from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
+from volcano_py.scheduler.profiles.groups.tree import least_of
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Kind, node_events, pod_events
@@ -27,8 +30,6 @@ from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
 from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
-_GANG = "GangScheduling"
-
 
 class PodScheduler:
     """Several profiles over one cluster and one queue. `model`: see `Cluster`. Times are in seconds and never
@@ -37,18 +38,25 @@ class PodScheduler:
     def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
         """Raises ConfigurationError if a plugin cannot be constructed."""
         self._decisions: list[Decision] = []
-        self._world = World(Cluster(model), self._decisions.append, features)
+        self._world = World(Cluster(model), self._decisions.append, features, config.release)
         self.cluster = self._world.cluster
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
         early = "SchedulerPopFromBackoffQ" in features
         self.session_rules = SessionRules(self._profiles.values(), config.registry, self.cluster)
         """The rules of the profiles for pods that the session places."""
-        self.queue = SchedulingQueue(
-            self._profiles, config.initial_backoff, config.max_backoff, early, self._world.emit
-        )
+        timing = (config.initial_backoff, config.max_backoff, early)
+        self._gangs = config.release.gang_gate in features
+        self._root_cycles: RootCycles | None = None
+        if self._gangs and config.release.whole_groups:
+            grouped = GroupedQueue(self._profiles, *timing, self._world.emit, self._world.tree)
+            self.queue: SchedulingQueue = grouped
+            self._root_cycles = RootCycles(
+                self._world, self._world.tree, self._profiles, grouped, self._cycles, self._report, self._evict
+            )
+        else:
+            self.queue = SchedulingQueue(self._profiles, *timing, self._world.emit)
         self.queue.on_enter = lambda pod: self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
-        self._gangs = _GANG in features
         self._group_cycles = GroupCycles(self._profiles, self._cycles, self.cluster, self._failed)
         self._awaiting: dict[str, QueuedPod] = {}
         """Pods whose cycle waits for the response of another program."""
@@ -119,13 +127,35 @@ class PodScheduler:
             self.delete_group(group.key, now)
             old = None
         self.cluster.groups[group.key] = group
+        self._groups_changed(old, group, now)
         self._happened(Event(Kind.POD_GROUP, Action.ADD if old is None else Action.OTHER, old, group), now)
 
     def delete_group(self, key: str, now: float) -> None:
         """A PodGroup was deleted."""
         old = self.cluster.groups.pop(key, None)
         if old is not None:
+            self._groups_changed(old, None, now)
             self._happened(Event(Kind.POD_GROUP, Action.DELETE, old, None), now)
+
+    def set_composite(self, group: CompositePodGroup, now: float) -> None:
+        """A CompositePodGroup was created or has changed."""
+        old = self.cluster.composites.get(group.key)
+        if old is not None and old.metadata.uid != group.metadata.uid:
+            self.delete_composite(group.key, now)
+            old = None
+        self.cluster.composites[group.key] = group
+        self._groups_changed(old, group, now)
+
+    def delete_composite(self, key: str, now: float) -> None:
+        """A CompositePodGroup was deleted."""
+        old = self.cluster.composites.pop(key, None)
+        if old is not None:
+            self._groups_changed(old, None, now)
+
+    def _groups_changed(self, old: AnyGroup | None, new: AnyGroup | None, now: float) -> None:
+        if isinstance(self.queue, GroupedQueue):
+            fewer = old is not None and new is not None and least_of(new) < least_of(old)
+            self.queue.groups_changed(now, fewer_needed=fewer)
 
     def set_object(self, manifest: Manifest, now: float) -> None:
         """An object of a kind in `reads` was created or has changed."""
@@ -250,6 +280,9 @@ class PodScheduler:
             return self._answer() or None
         if queued.pod.terminating:
             return self._answer()
+        if self._root_cycles is not None and isinstance(queued, QueuedGroup):
+            self._root_cycles.run(queued)
+            return self._answer()
         if self._gangs and queued.pod.group:
             members = [queued, *self.queue.take_group(queued.pod.group, now)]
             self._group_cycles.run(members, now)
@@ -360,6 +393,10 @@ class PodScheduler:
             again = Again.SOON
         queued.helped_by = set()
         self.queue.fail(queued, self._world.now, why.rejected_by, again)
+        self._report(pod, why)
+
+    def _report(self, pod: PodInfo, why: NotFound) -> None:
+        """Report why a pod was rejected, the nomination, and the evictions that follow from PostFilter."""
         self._decisions.append(Fail(pod, why.message, SCHEDULER_ERROR if why.error else UNSCHEDULABLE))
         if why.nominated is None:
             self.cluster.nominate(pod, pod.pod.status.nominated_node_name)
@@ -373,11 +410,15 @@ class PodScheduler:
                     self._decisions.append(Nominate(other, ""))
         self.cluster.nominate(pod, why.nominated)
         for victim in why.victims:
-            cycle = self._cycles.get(victim.key)
-            if cycle is not None and cycle.stage is not Stage.WRITE:
-                self._cycles.give_up(cycle, failure(f"preempted by {pod.key} on node {cycle.node}"))
-            else:
-                self._decisions.append(Evict(victim, pod))
+            self._evict(victim, pod)
+
+    def _evict(self, victim: PodInfo, preemptor: PodInfo, for_group: bool = False) -> None:
+        """Evict a pod; one that is not bound yet is tried again instead."""
+        cycle = self._cycles.get(victim.key)
+        if cycle is not None and cycle.stage is not Stage.WRITE:
+            self._cycles.give_up(cycle, failure(f"preempted by {preemptor.key} on node {cycle.node}"))
+        else:
+            self._decisions.append(Evict(victim, preemptor, for_group))
 
     def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
         """A binding cycle has failed: its capacity is released."""

@@ -1,6 +1,7 @@
 """Conditions of native PodGroups, written when they change. Kubernetes: updatePodGroupCondition of kube-scheduler.
 
-PodGroupScheduled is True when the gang has its minimum; it is False while pods of it wait and it has not. Without such
+PodGroupScheduled is True when the gang has its minimum; it is False while pods of it wait and it has not. Since
+Kubernetes 1.37 its name is PodGroupInitiallyScheduled, and once True it stays. Without such
 pods nothing is reported: they are another scheduler's, or there are none. DisruptionTarget: the group was
 evicted as a whole.
 """
@@ -43,7 +44,7 @@ def report_native_group(session: Session, job: SessionJob) -> None:
             }
         )
     meta = group.metadata
-    session.emit([NativeGroupStatus(meta.namespace, meta.name, meta.uid, conditions)])
+    session.emit([NativeGroupStatus(meta.namespace, meta.name, meta.uid, conditions, group.api_version)])
 
 
 def report_missing_group(session: Session, job: Job) -> None:
@@ -61,15 +62,19 @@ def report_missing_group(session: Session, job: Job) -> None:
 
 
 def _scheduled(session: Session, job: SessionJob) -> Condition | None:
-    if not job.tasks:
+    group = job.model.native
+    if not job.tasks or group is None:
+        return None
+    initially = group.api_version != gang.API_VERSION
+    type_ = gang.POD_GROUP_INITIALLY_SCHEDULED if initially else gang.POD_GROUP_SCHEDULED
+    before = condition_of(group, type_)
+    if initially and before is not None and before.status == "True":
         return None
     if job.is_ready():
-        return Condition(type=gang.POD_GROUP_SCHEDULED, status="True", reason=gang.SCHEDULED)
+        return Condition(type=type_, status="True", reason=gang.SCHEDULED)
     if not any(job.counts[s] for s in (st.PENDING, st.ALLOCATED, st.PIPELINED)):
         return None
-    return Condition(
-        type=gang.POD_GROUP_SCHEDULED, status="False", reason=gang.UNSCHEDULABLE, message=_why(session, job)
-    )
+    return Condition(type=type_, status="False", reason=gang.UNSCHEDULABLE, message=_why(session, job))
 
 
 def _why(session: Session, job: SessionJob) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from volcano_py.sandbox.apiserver.apimachinery import features
 from volcano_py.sandbox.apiserver.registry.resources import ALL_VERBS, STATUS_VERBS, Registry, Resource, Subresource
-from volcano_py.sandbox.apiserver.registry.strategies import STRATEGIES
+from volcano_py.sandbox.apiserver.registry.strategies import STRATEGIES, root_groups
 from volcano_py.sandbox.apiserver.registry.strategies.events import event_from_stored, event_to_stored
 from volcano_py.sandbox.apiserver.registry.strategy import Strategy
 from volcano_py.sandbox.apiserver.schema.types import builtin
@@ -160,15 +160,20 @@ TABLE: dict[str, list[Row]] = {
     ],
 }
 
-GATED: dict[str, dict[str, list[Row]]] = {
-    features.GENERIC_WORKLOAD: {
-        "scheduling.k8s.io/v1alpha2": [
-            Row("podgroups", "PodGroup", subresources="status"),
-            Row("workloads", "Workload"),
-        ],
+_PODGROUPS = Row("podgroups", "PodGroup", subresources="status")
+_WORKLOADS = Row("workloads", "Workload")
+_COMPOSITES = Row("compositepodgroups", "CompositePodGroup", subresources="status")
+GATED: dict[str, dict[str, dict[str, list[Row]]]] = {
+    "1.36": {features.GENERIC_WORKLOAD: {"scheduling.k8s.io/v1alpha2": [_PODGROUPS, _WORKLOADS]}},
+    "1.37": {
+        features.GENERIC_WORKLOAD: {
+            "scheduling.k8s.io/v1beta1": [_PODGROUPS, _WORKLOADS],
+            "scheduling.k8s.io/v1alpha3": [_PODGROUPS, _WORKLOADS],
+        },
+        features.COMPOSITE: {"scheduling.k8s.io/v1alpha3": [_COMPOSITES]},
     },
 }
-"""Resources that are served only with a feature gate."""
+"""Resources that are served only with a feature gate, by the version of Kubernetes."""
 
 
 def _subresources(text: str, kind: str) -> dict[str, Subresource]:
@@ -190,9 +195,10 @@ def _singular(kind: str) -> str:
     return kind.lower()
 
 
-def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset()) -> None:
+def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset(), kubernetes: str = "1.36") -> None:
     """Define every built-in resource, and those of the enabled feature gates."""
-    gated = [table for gate, table in GATED.items() if gate in gates]
+    gated = [table for gate, table in GATED[kubernetes].items() if gate in gates]
+    strategies = STRATEGIES if kubernetes == "1.36" else {**STRATEGIES, **root_groups.STRATEGIES}
     for api_version, rows in chain(TABLE.items(), *(table.items() for table in gated)):
         group, _, version = api_version.rpartition("/")
         registry.add_version(group, version)
@@ -210,7 +216,7 @@ def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset(
                     row.namespaced,
                     row.verbs,
                     builtin(go_name(api_version, row.kind)),
-                    STRATEGIES.get(qualified) or Strategy(has_status="status" in row.subresources.split()),
+                    strategies.get(qualified) or Strategy(has_status="status" in row.subresources.split()),
                     collection,
                     tuple(filter(None, row.short.split(","))),
                     tuple(filter(None, row.categories.split(","))),

@@ -35,7 +35,7 @@ async def allocate(client: Client, step: AllocateClaim) -> None:
     if claim is None or claim.metadata.deletion_timestamp:
         raise StepFailed(f"{name} of uid {step.uid} was deleted")
     reserved = list(claim.status.reserved_for or ())
-    mine = any(r.uid == step.pod_uid for r in reserved)
+    mine = any(r.uid == step.consumer["uid"] for r in reserved)
     has = claim.status.allocation
     if has is None and step.allocation is None:
         raise StepFailed(f"{name} was deallocated in the meantime")
@@ -56,7 +56,7 @@ async def allocate(client: Client, step: AllocateClaim) -> None:
         version = found.metadata.resource_version
     consumers = [dra.reference(r) for r in reserved]
     if not mine:
-        consumers.append({"resource": "pods", "name": step.pod, "uid": step.pod_uid})
+        consumers.append(step.consumer)
     status: dict[str, Any] = {"reservedFor": consumers}
     if has is None and step.allocation is not None:
         status["allocation"] = _dated(step.allocation)
@@ -65,7 +65,10 @@ async def allocate(client: Client, step: AllocateClaim) -> None:
 
 
 async def deallocate(client: Client, step: AllocateClaim) -> None:
-    """Remove the reservation, and with the last one the allocation, as the ResourceClaim controller does."""
+    """Remove the reservation, and with the last one the allocation, as the ResourceClaim controller does. A claim that
+    is reserved for a PodGroup stays: other members may use it."""
+    if step.group_uid:
+        return
     claim = await _resource_claim(client, step)
     if claim is None:
         return

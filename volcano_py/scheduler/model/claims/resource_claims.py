@@ -117,7 +117,8 @@ class ResourceClaims:
                 for uid in [u for u, step in self.assumed.get(key, {}).items() if step.extended is None]:
                     self._drop(key, uid)
             else:
-                for uid in [u for u in self.assumed.get(key, {}) if _is_reserved(claim, u)]:
+                steps = self.assumed.get(key, {})
+                for uid in [u for u, step in steps.items() if _is_reserved(claim, step.consumer["uid"])]:
                     self._drop(key, uid)
 
     def _extended_changed(self, key: str, claim: dra.ResourceClaim | None) -> None:
@@ -148,7 +149,7 @@ class ResourceClaims:
         """The uids of the pods for which a claim is reserved."""
         claim = self.claim(key)
         consumers = (claim.status.reserved_for if claim is not None else None) or ()
-        return {c.uid for c in consumers} | set(self.assumed.get(key, ()))
+        return {c.uid for c in consumers} | {s.consumer["uid"] for s in self.assumed.get(key, {}).values()}
 
     def used(self) -> dict[DeviceId, dict[str, dra.JsonMap]]:
         """The allocated devices, each with the allocation result of every claim that has it; read-only.
@@ -257,7 +258,9 @@ class ResourceClaims:
         if isinstance(step, AllocateClaim):
             key = f"{step.namespace}/{step.claim}"
             claim = self.claim(key)
-            if (claim is None and step.extended is None) or (claim is not None and _is_reserved(claim, uid)):
+            if (claim is None and step.extended is None) or (
+                claim is not None and _is_reserved(claim, step.consumer["uid"])
+            ):
                 return  # an event has confirmed it already: no other follows
             self.assumed.setdefault(key, {})[uid] = step
             self._recount.add(key)

@@ -94,7 +94,7 @@ def set_native_group(job: Job, group: gang.PodGroup, queue: str) -> None:
     job.set_pod_group(derived, queue)
     job.native = group
     job.topology_key = topology[0].key if topology else ""
-    job.evicted_whole = spec.disruption_mode == gang.DISRUPTED_WHOLE
+    job.evicted_whole = spec.evicted_whole
     job.priority = spec.priority
 
 

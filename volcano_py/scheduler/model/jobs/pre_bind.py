@@ -68,6 +68,17 @@ class AllocateClaim(Struct, tag_field="step", tag="allocate-claim", frozen=True,
     extended: dict[str, Any] | None = None
     """The `requests` of a claim for extended resources, which belongs to the pod and is created for it, and the
     `mappings` for the pod's status."""
+    group: str = ""
+    """The PodGroup of scheduling.k8s.io for which the claim is reserved, instead of the pod."""
+    group_uid: str = ""
+
+    @property
+    def consumer(self) -> dict[str, Any]:
+        """The entry in `status.reservedFor`."""
+        if self.group_uid:
+            of_group = {"resource": "podgroups", "name": self.group, "uid": self.group_uid}
+            return {"apiGroup": "scheduling.k8s.io", **of_group}
+        return {"resource": "pods", "name": self.pod, "uid": self.pod_uid}
 
 
 class AwaitDevices(Struct, tag_field="step", tag="await-devices", frozen=True, gc=False):

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from uuid import NAMESPACE_OID, uuid5
 
+from msgspec import to_builtins
+
 from volcano_py.api import dra, quantity
 from volcano_py.api.core import Toleration
 from volcano_py.scheduler.noderules.devices.device_allocator import Chosen
@@ -69,7 +71,16 @@ def _config(claim: dra.ResourceClaim, requests: set[str], device_class: DeviceCl
 
 
 def _selector(chosen: Sequence[Chosen], node: str) -> dra.JsonMap | None:
-    """The nodes on which the devices can be used: one node, if one of the devices is local to it or binds to it."""
-    if all(c.device.everywhere and not c.device.spec.binds_to_node for c in chosen):
-        return None
-    return {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}
+    """The nodes on which all of the devices can be used; None: any. It is one node, if one of the devices is local to
+    it or binds to it. Of the selectors of other devices, all requirements hold."""
+    requirements: dict[str, list[dra.JsonMap]] = {"matchExpressions": [], "matchFields": []}
+    for device in (c.device for c in chosen):
+        terms = device.selector.node_selector_terms if device.selector is not None else None
+        if device.node is not None or device.spec.binds_to_node or len(terms or ()) > 1:
+            by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+            return {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
+        for term in terms or ():
+            for field, found in to_builtins(term).items():
+                requirements[field] += [r for r in found or () if r not in requirements[field]]
+    made = {field: found for field, found in requirements.items() if found}
+    return {"nodeSelectorTerms": [made]} if made else None

@@ -94,6 +94,7 @@ class DeviceChoice:
         """The devices that the claims of a pod get on a node, or why the node cannot serve them."""
         new: list[PodClaim] = []
         unallocated: list[dra.ResourceClaim] = []
+        elsewhere = False
         for claim in demand.claims:
             allocation = self.allocation(claim)
             if claim.claim is None:
@@ -109,14 +110,16 @@ class DeviceChoice:
                 new.append(claim)
                 unallocated.append(claim.claim)
             elif not self.reaches(allocation, node):
-                return DeviceRejection.ELSEWHERE
+                elsewhere = True
         if not new:
-            return DeviceDecision([], [])
+            return DeviceRejection.ELSEWHERE if elsewhere else DeviceDecision([], [])
         try:
             chosen = allocate(unallocated, self._inventory(node))
         except SelectorError:
             return DeviceRejection.ERROR
-        return DeviceRejection.NO_DEVICES if chosen is None else DeviceDecision(new, chosen)
+        if chosen is None:
+            return DeviceRejection.NO_DEVICES
+        return DeviceRejection.ELSEWHERE if elsewhere else DeviceDecision(new, chosen)
 
     def _needed(self, claim: dra.ResourceClaim, wanted: ExtendedClaim, node: int) -> dra.ResourceClaim | None:
         """The claim for the extended resources that the device plugins of a node do not offer. None: the claim exists

@@ -39,19 +39,20 @@ def failure(message: str) -> NotFound:
     return NotFound(message, frozenset(), error=True)
 
 
-def find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound | AnswerPending:
-    """The best node for a pod, or why there is none and which pods to evict."""
+def find(profile: Profile, cluster: Cluster, pod: PodInfo, *, alone: bool = True) -> Found | NotFound | AnswerPending:
+    """The best node for a pod, or why there is none and which pods to evict. `alone`: whether it may evict pods; the
+    members of a group do that together."""
     if not cluster.nodes:
         return NotFound("no nodes available to schedule pods", frozenset())
     try:
-        return _find(profile, cluster, pod)
+        return _find(profile, cluster, pod, alone)
     except PluginFault as fault:
         return failure(str(fault))
     except Pending:
         return AnswerPending()
 
 
-def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
+def _find(profile: Profile, cluster: Cluster, pod: PodInfo, alone: bool) -> Found | NotFound:
     state = CycleState()
     only, status, by = profile.pre_filter(state, pod)
     stop(status, "PreFilter")
@@ -59,7 +60,7 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
         rejected = dict.fromkeys(cluster.nodes, status)
         by.add(status.plugin)
         by.discard("")
-        return _after(profile, cluster, state, pod, rejected, by, status.message)
+        return _after(profile, cluster, state, pod, rejected, by, status.message, alone)
     nominated = cluster.nodes.get(pod.pod.status.nominated_node_name)
     if nominated is not None:
         status = profile.filter_with_nominated(state, pod, nominated)
@@ -74,7 +75,7 @@ def _find(profile: Profile, cluster: Cluster, pod: PodInfo) -> Found | NotFound:
     if found.count:
         return Found(state, cluster.columns.infos[found.nodes[0]].name)
     rejected = _rejected(profile, state, pod, found, only, by)
-    return _after(profile, cluster, state, pod, rejected, by, "")
+    return _after(profile, cluster, state, pod, rejected, by, "", alone)
 
 
 def _rejected(
@@ -101,9 +102,10 @@ def _after(
     rejected: dict[str, Status],
     by: set[str],
     pre_filter: str,
+    alone: bool,
 ) -> NotFound:
     """The outcome if no node fits: calls PostFilter, and composes the message."""
-    result = profile.post_filter(state, pod, rejected)
+    result = profile.post_filter(state, pod, rejected) if alone else None
     reason = result.status.message if result is not None else ""
     message = no_node_fits(rejected, len(cluster.nodes), pre_filter, reason)
     if result is None:

@@ -75,6 +75,10 @@ class Claims:
         self._reserved.setdefault(entry.uid, {})[plugin] = entry
         self._model.claims.assume(entry)
 
+    def reserved(self, pod: PodInfo) -> list[PreBindStep]:
+        """What is reserved for a pod and is not being written."""
+        return [s for entry in self._reserved.get(pod.pod.metadata.uid, {}).values() for s in entry.steps]
+
     def release(self, pod: PodInfo, plugin: str) -> None:
         """Release what a plugin has reserved for a pod, unless it is being written."""
         entries = self._reserved.get(pod.pod.metadata.uid, {})

@@ -154,6 +154,11 @@ class PostFilterResult(NamedTuple):
 
 
 class PostFilter(Plugin, ABC):
+    preempts_for_groups: ClassVar[bool] = False
+    """Whether a root group that is rejected may evict pods because of this plugin (podGroupPostFilter)."""
+    frees_claims_of_groups: ClassVar[bool] = False
+    """Whether the claims of a root group that is rejected are released."""
+
     @abstractmethod
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         """Called when no node fits, with the reason of each node. Success or unresolvable ends the calls of plugins."""

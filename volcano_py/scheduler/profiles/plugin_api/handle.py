@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from volcano_py.scheduler.profiles.attempts.claims import Claims
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
+from volcano_py.scheduler.profiles.groups.tree import Tree
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -15,6 +16,7 @@ from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import Status
 from volcano_py.scheduler.profiles.questions import Questions
+from volcano_py.scheduler.profiles.release import DEFAULT, Release
 
 
 class Filters(Protocol):
@@ -55,13 +57,20 @@ class World:
     """The common state of the plugins of all profiles."""
 
     def __init__(
-        self, cluster: Cluster, emit: Callable[[Decision], None], features: frozenset[str] = frozenset()
+        self,
+        cluster: Cluster,
+        emit: Callable[[Decision], None],
+        features: frozenset[str] = frozenset(),
+        release: Release = DEFAULT,
     ) -> None:
         self.cluster = cluster
         self.features = features
+        self.release = release
+        self.tree = Tree(cluster)
         self.claims = Claims(cluster.model)
         self.objects = Objects()
         self.now = 0.0
+        self.tried_together: frozenset[str] = frozenset()
         self.emit = emit
         self.questions = Questions(emit)
         self.retries: dict[str, float] = {}
@@ -73,6 +82,8 @@ class Handle:
     """The common interface of all plugins of a profile. Only its methods change state."""
 
     def __init__(self, world: World, filters: Filters) -> None:
+        self.tree = world.tree
+        """The groups of scheduling.k8s.io."""
         self.cluster = world.cluster
         """Nodes, namespaces, budgets and workloads; plugins only read it."""
         self.claims = world.claims
@@ -81,9 +92,16 @@ class Handle:
         """The profile's own filters."""
         self.features = world.features
         """The enabled feature gates."""
+        self.release = world.release
+        """The version of Kubernetes whose rules hold."""
         self.reviewers: Sequence[Review] = ()
         """The profile's plugins that review candidates of preemption."""
         self._world = world
+
+    @property
+    def tried_together(self) -> frozenset[str]:
+        """The UIDs of the pods of the root group that is being tried."""
+        return self._world.tried_together
 
     @property
     def now(self) -> float:

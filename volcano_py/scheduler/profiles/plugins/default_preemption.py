@@ -10,6 +10,7 @@ import msgspec
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
+from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Candidate, PostFilter, PostFilterResult
@@ -38,13 +39,15 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
+    preempts_for_groups = True
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
         self._args = args
         self._cluster = handle.cluster
         self._filters = handle.filters
         self._handle = handle
-        self._gangs = WholeGangs(handle.cluster)
+        in_units = handle.release.whole_groups and handle.release.gang_gate in handle.features
+        self._gangs = Units(handle.cluster, handle.tree) if in_units else WholeGangs(handle.cluster)
         self._budgets: list[PodDisruptionBudget] = []
         """The budgets of the last attempt; a change of a budget creates another list."""
         self._covering: dict[str, tuple[PodInfo, list[int]]] = {}
@@ -70,7 +73,11 @@ class DefaultPreemption(PostFilter):
         else:
             best = choose(candidates)
         victims = tuple(v for v in best.victims if not v.terminating)
-        return PostFilterResult(SUCCESS, best.node, victims)
+        status = SUCCESS
+        if self._handle.release.states_victims:
+            found = f"found a potential placement for pod on node {best.node}, preempting {len(best.victims)} victims"
+            status = Status(Code.SUCCESS, (f"preemption: {found}",))
+        return PostFilterResult(status, best.node, victims)
 
     def not_eligible(self, pod: PodInfo, rejected: dict[str, Status]) -> str:
         """Why the pod may not evict others now; empty if it may."""
@@ -122,7 +129,8 @@ class DefaultPreemption(PostFilter):
 
     def _on_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> tuple[Candidate | None, Status]:
         """The fewest victims on a node (both arguments are copies that may be changed)."""
-        if node.in_groups:
+        in_groups = bool(node.in_groups)
+        if in_groups:
             weaker = [p for p in node.pods.values() if self._gangs.fall_for(p, pod)]
         else:
             weaker = [p for p in node.pods.values() if p.priority < pod.priority]
@@ -133,7 +141,7 @@ class DefaultPreemption(PostFilter):
         status = self._filters.filter_with_nominated(state, pod, node)
         if not status.ok:
             return None, status
-        units = self._gangs.together(weaker) if node.in_groups else [(p,) for p in weaker]
+        units = self._gangs.together(weaker) if in_groups else [(p,) for p in weaker]
         units.sort(key=self._importance)
         violating, others = split_by_budgets(units, self._budgets, self._counts_against)
         victims: list[PodInfo] = []
@@ -149,10 +157,8 @@ class DefaultPreemption(PostFilter):
         victims.sort(key=importance)
         return Candidate(node.name, tuple(victims), violations), SUCCESS
 
-    def _importance(self, unit: _Unit) -> tuple[float, float]:
-        if len(unit) == 1 and not unit[0].group:
-            return importance(unit[0])
-        return -self._gangs.priority(unit[0]), min(importance(p)[1] for p in unit)
+    def _importance(self, unit: _Unit) -> tuple[float, ...]:
+        return self._gangs.importance(unit)
 
     def _counts_against(self, unit: _Unit) -> Sequence[int]:
         if len(unit) == 1 and not unit[0].group:

@@ -61,6 +61,11 @@ class NodeResourcesFit(PreFilter, Filter, Score):
         self._shape = ratio.shape if ratio is not None else []
         self._weights = args.scoring_strategy.resources or [ResourceWeight(CPU), ResourceWeight(MEMORY)]
 
+    @property
+    def strategy(self) -> list[tuple[str, int]]:
+        """The resources that count for scores, with their weights."""
+        return [(r.name, r.weight) for r in self._weights]
+
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         return None, SUCCESS
 

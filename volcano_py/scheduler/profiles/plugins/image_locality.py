@@ -28,12 +28,13 @@ class ImageLocality(Score):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._nodes = NodeImages([])
-        self._generation = -1
+        self._of: tuple[Columns | None, int] = (None, -1)
+        """The columns, and their generation, for which this is computed."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         columns = self._cluster.columns
-        if self._generation != columns.generation:
-            self._generation = columns.generation
+        if self._of[0] is not columns or self._of[1] != columns.generation:
+            self._of = columns, columns.generation
             in_order = [info.node for info in self._cluster.nodes.values()]
             self._nodes = NodeImages([info.node for info in columns.infos], in_order)
         return SUCCESS

@@ -80,8 +80,8 @@ def _group(group: Object, request: Request) -> list[Cause]:
         if workload is None:
             out.append(required(path))
         else:
-            out += _named(workload, "workloadName", path, metadata.subdomain_errors)
-            out += _named(workload, "podGroupTemplateName", path, metadata.label_errors)
+            out += named(workload, "workloadName", path, metadata.subdomain_errors)
+            out += named(workload, "podGroupTemplateName", path, metadata.label_errors)
     return out
 
 
@@ -104,6 +104,20 @@ def _template_causes(spec: Object, path: str) -> list[Cause]:
     elif chosen == ["gang"] and policy["gang"].get("minCount", 0) < 1:
         count = policy["gang"].get("minCount", 0)
         out.append(invalid_value(f"{at}.gang.minCount", count, "must be greater than or equal to 1"))
+    out += topology_causes(spec, path)
+    mode = spec.get("disruptionMode")
+    if mode not in (None, "Pod", "PodGroup"):
+        out.append(unsupported(f"{path}.disruptionMode", mode, ["Pod", "PodGroup"]))
+    name = spec.get("priorityClassName")
+    if name:
+        faults = metadata.subdomain_errors(name)
+        out += [invalid_value(f"{path}.priorityClassName", name, fault) for fault in faults]
+    return out + claim_causes(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
+
+
+def topology_causes(spec: Object, path: str) -> list[Cause]:
+    """The errors in `schedulingConstraints`."""
+    out: list[Cause] = []
     topology = (spec.get("schedulingConstraints") or {}).get("topology") or []
     at = f"{path}.schedulingConstraints.topology"
     if len(topology) > 1:
@@ -113,22 +127,15 @@ def _template_causes(spec: Object, path: str) -> list[Cause]:
         faults = metadata.qualified_errors(key) if key else []
         out += [required(f"{at}[{index}].key")] if not key else []
         out += [invalid_value(f"{at}[{index}].key", key, fault) for fault in faults]
-    mode = spec.get("disruptionMode")
-    if mode not in (None, "Pod", "PodGroup"):
-        out.append(unsupported(f"{path}.disruptionMode", mode, ["Pod", "PodGroup"]))
-    name = spec.get("priorityClassName")
-    if name:
-        faults = metadata.subdomain_errors(name)
-        out += [invalid_value(f"{path}.priorityClassName", name, fault) for fault in faults]
-    return out + _claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
+    return out
 
 
-def _claims(claims: list[Object], path: str) -> list[Cause]:
+def claim_causes(claims: list[Object], path: str) -> list[Cause]:
     out = [too_many(path, len(claims), _MOST_CLAIMS)] if len(claims) > _MOST_CLAIMS else []
     known: set[str] = set()
     for index, claim in enumerate(claims):
         at = f"{path}[{index}]"
-        out += _named(claim, "name", at, metadata.label_errors)
+        out += named(claim, "name", at, metadata.label_errors)
         if claim.get("name") in known:
             out.append(duplicate(f"{at}.name", claim["name"]))
         known.add(claim.get("name", ""))
@@ -139,7 +146,7 @@ def _claims(claims: list[Object], path: str) -> list[Cause]:
     return out
 
 
-def _named(of: Object, field: str, path: str, errors: Any) -> list[Cause]:
+def named(of: Object, field: str, path: str, errors: Any) -> list[Cause]:
     name = of.get(field, "")
     if not name:
         return [required(f"{path}.{field}")]
@@ -154,7 +161,7 @@ def _workload(workload: Object, request: Request) -> list[Cause]:
     out: list[Cause] = []
     if (controller := spec.get("controllerRef")) is not None:
         for field in ("kind", "name"):
-            out += _named(controller, field, "spec.controllerRef", metadata.path_segment_errors)
+            out += named(controller, field, "spec.controllerRef", metadata.path_segment_errors)
     templates, path = spec.get("podGroupTemplates") or [], "spec.podGroupTemplates"
     if not templates:
         out.append(required(path, "must have at least one item"))
@@ -163,7 +170,7 @@ def _workload(workload: Object, request: Request) -> list[Cause]:
     known: set[str] = set()
     for index, template in enumerate(templates):
         at = f"{path}[{index}]"
-        out += _named(template, "name", at, metadata.label_errors)
+        out += named(template, "name", at, metadata.label_errors)
         if template.get("name") in known:
             out.append(duplicate(f"{at}.name", template["name"]))
         known.add(template.get("name", ""))

@@ -21,6 +21,7 @@ from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision,
 from volcano_py.scheduler.noderules.devices.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import Columns
+from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest, Kind
@@ -42,9 +43,9 @@ from volcano_py.scheduler.rules.arrays import Bools
 _NO_DEVICES = unresolvable("cannot allocate all claims")
 _ELSEWHERE = unresolvable("resourceclaim not available on the node")
 _SELECTOR_FAILS = error("a selector of a claim or of its device class fails")
-_NOTHING_TO_FREE = PostFilterResult(unschedulable("no new claims to deallocate"))
+_NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 _FREED = PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
-_STILL_NOT = PostFilterResult(unschedulable("still not schedulable"))
+_STILL_NOT = unschedulable("still not schedulable")
 _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 
 
@@ -58,6 +59,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSteps):
     name = "DynamicResources"
     skips_all = True
+    frees_claims_of_groups = True
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
         self._handle = handle
@@ -78,7 +80,11 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             return None, unresolvable(demand.problem)
         for claim in demand.claims:
             written = claim.claim is not None and claim.claim.status.allocation is not None
-            if not written and self._ledger.assumed.get(claim.key):
+            assumed = () if written else self._ledger.assumed.get(claim.key, {}).values()
+            group = shared_with(self._handle, pod, claim.key) if assumed else None
+            uid = group.metadata.uid if group is not None else ""
+            together = self._handle.tried_together
+            if any(s.pod_uid not in together and (not uid or s.group_uid != uid) for s in assumed):
                 return None, unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if not can_select() and self._claims.devices.selects(demand):
             return None, error(NO_CEL)
@@ -101,7 +107,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         demand: ClaimDemand | None = state.read(self.name)
         if demand is None:
-            return _NOTHING_TO_FREE
+            return PostFilterResult(_NOTHING_TO_FREE if self._handle.release.states_no_claims else unschedulable())
         nodes = [self._model.nodes.index[name] for name, status in rejected.items() if status.plugin == self.name]
         for claim in demand.claims:
             allocation = self._claims.devices.allocation(claim)
@@ -111,7 +117,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             if not all(self._claims.devices.reaches(allocation, node) for node in nodes):
                 self._handle.patch(_KIND, claim.key, _deallocated(claim.claim), pod, status=True)
                 return _FREED
-        return _STILL_NOT
+        return PostFilterResult(_STILL_NOT if self._handle.release.states_no_claims else unschedulable())
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         demand: ClaimDemand | None = state.read(self.name)
@@ -136,7 +142,9 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
             if claim.claim is not None
         }
         task = self._model.tasks[pod.key]
+        known = {claim.key: self._ledger.allocation(claim.key) for claim in demand.claims}
         steps = device_steps(self._model, task, demand, chosen, self._timeout)
+        steps = [for_group(self._handle, pod, step, known) for step in steps]
         self._claims.reserve(pod, self.name, node, steps)
         return SUCCESS
 

@@ -24,10 +24,15 @@ class GangScheduling(PreEnqueue, Permit):
 
     def __init__(self, handle: Handle) -> None:
         self._cluster = handle.cluster
+        self._tree = handle.tree
+        self._whole = handle.release.whole_groups
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if not pod.group:
             return SUCCESS
+        if self._whole:
+            root = self._tree.root_of(pod.group)
+            return SUCCESS if root is not None and self._tree.is_ready(root) else _TOO_FEW
         group = self._cluster.groups.get(pod.group)
         if group is None:
             name = pod.group.partition("/")[2]
@@ -40,7 +45,7 @@ class GangScheduling(PreEnqueue, Permit):
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
         group = self._cluster.groups.get(pod.group)
         gang = group.spec.scheduling_policy.gang if group is not None else None
-        if gang is None or self._cluster.placed(pod.group) >= gang.min_count:
+        if self._whole or gang is None or self._cluster.placed(pod.group) >= gang.min_count:
             return SUCCESS, 0.0
         return Status(Code.WAIT, (WAITING,)), _TIMEOUT
 

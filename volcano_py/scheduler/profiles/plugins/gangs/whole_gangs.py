@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from volcano_py.api.gang import DISRUPTED_WHOLE, PodGroup
+from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.jobs.group_names import native_uid
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -49,6 +49,12 @@ class WholeGangs:
             found.setdefault(pod.key if self._group(pod) is None else f"group {pod.group}", []).append(pod)
         return [tuple(members) for members in found.values()]
 
+    def importance(self, unit: tuple[PodInfo, ...]) -> tuple[float, ...]:
+        """A sort key, the most important unit first."""
+        starts = [p.start for p in unit]
+        priority = self.priority(unit[0]) if len(unit) > 1 or unit[0].group else unit[0].priority
+        return -priority, min(float("inf") if s is None else s for s in starts)
+
     def _group(self, pod: PodInfo) -> PodGroup | None:
         """The pod's group, if it is evicted as a whole."""
         if not pod.group:
@@ -57,7 +63,7 @@ class WholeGangs:
         if found is None:
             job = self._cluster.model.jobs.get(native_uid(pod.group))
             found = job.native if job is not None else None
-        return found if found is not None and found.spec.disruption_mode == DISRUPTED_WHOLE else None
+        return found if found is not None and found.spec.evicted_whole else None
 
     def _members(self, group: str) -> list[PodInfo]:
         """The members on nodes, bound or assumed."""

@@ -1,0 +1,247 @@
+"""One attempt to place all waiting pods of a root group on one snapshot. Kubernetes: schedule_one_podgroup.go.
+
+A PodGroup's pods are tried in order, each on the nodes that the ones before it have left. With topology-aware
+scheduling this is done in every placement of the group, and in every placement of the groups above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.groups.placements import NoDomain, Placement, fullness, placements
+from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, least_of, parent_of
+from volcano_py.scheduler.profiles.groups.trial import Trial
+from volcano_py.scheduler.profiles.profile import Profile
+from volcano_py.scheduler.profiles.queue import QueuedPod
+
+UNSCHEDULABLE = "pod group is unschedulable"
+_OTHER_FAILED = "failed to schedule other pod from a pod group: "
+
+
+class Result:
+    """What an attempt has found for a group. Without `reasons` it succeeds."""
+
+    def __init__(self, at: GroupId) -> None:
+        self.at = at
+        self.reasons: tuple[str, ...] = ()
+        self.error = False
+        self.found: list[tuple[QueuedPod, Found]] = []
+        self.not_found: list[tuple[QueuedPod, NotFound]] = []
+        self.untried: list[QueuedPod] = []
+        self.children: list[Result] = []
+        self.started = True
+        """False: a group above it had failed before."""
+        self.satisfied = False
+        """Whether the group has its minimum, with running pods."""
+
+    @property
+    def ok(self) -> bool:
+        return self.started and not self.reasons
+
+    def leaves(self, above: tuple[str, ...] = ()) -> list[tuple[Result, tuple[str, ...]]]:
+        """The results of PodGroups, each with the reasons for its pods: its own, or those of a group above it."""
+        reasons = self.reasons or above
+        if not self.at.composite:
+            return [(self, reasons)]
+        return [leaf for child in self.children for leaf in child.leaves(reasons)]
+
+    def placed(self) -> list[tuple[QueuedPod, Found]]:
+        """The pods with a node, of the groups that succeed."""
+        if not self.ok:
+            return []
+        return [p for child in self.children for p in child.placed()] if self.at.composite else self.found
+
+    def fail(self, *reasons: str, error: bool = False) -> Result:
+        self.reasons, self.error = reasons, error
+        return self
+
+
+class GroupAttempt:
+    """`waiting`: the pods to place, by PodGroup, in order. `by_topology`: whether placements are tried."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        tree: Tree,
+        profiles: Mapping[str, Profile],
+        trial: Trial,
+        waiting: Mapping[str, Sequence[QueuedPod]],
+        by_topology: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._tree = tree
+        self._profiles = profiles
+        self._trial = trial
+        self._waiting = waiting
+        self._by_topology = by_topology
+
+    def run(self, at: GroupId) -> Result:
+        """Try a group on the nodes that count now. Its pods stay placed in the trial if it succeeds."""
+        if not self._by_topology:
+            return self._inside(at)
+        return self._in_best_placement(at)
+
+    def _inside(self, at: GroupId) -> Result:
+        return self._children(at) if at.composite else self._pods(at)
+
+    def _in_best_placement(self, at: GroupId) -> Result:
+        group = self._tree.group(at)
+        key = group.spec.topology_key if group is not None else ""
+        try:
+            found = placements(self._cluster, self._tree, at, key)
+        except NoDomain as e:
+            return self._untried(at, str(e), error=True)
+        if not found:
+            return self._untried(at, "no feasible placements found")
+        results: list[Result] = []
+        feasible: list[tuple[Placement, Result, int]] = []
+        for placement in found:
+            mark = self._trial.mark()
+            with self._cluster.within(placement.nodes):
+                result = self._inside(at)
+                if result.error:
+                    self._trial.back_to(mark)
+                    return result
+                results.append(result)
+                if result.satisfied:
+                    feasible.append((placement, result, self._fullness()))
+            if len(found) == 1 and result.satisfied:
+                return self._chosen(result)
+            self._trial.back_to(mark)
+        if not feasible:
+            first = results[0]
+            text = f"0/{len(found)} placements are available, first placement status: {', '.join(first.reasons)}"
+            return first.fail(UNSCHEDULABLE, text)
+        placement = feasible[_best([self._count(result) for _, result, _ in feasible], [f for *_, f in feasible])][0]
+        with self._cluster.within(placement.nodes):
+            return self._chosen(self._inside(at))
+
+    def _chosen(self, result: Result) -> Result:
+        if result.ok or result.at.composite or not self._below_composite(result.at):
+            return result
+        untried = self._untried(result.at, UNSCHEDULABLE)
+        untried.satisfied = True
+        return untried
+
+    def _pods(self, at: GroupId) -> Result:
+        """Try the pods of a PodGroup."""
+        result = Result(at)
+        group = self._tree.group(at)
+        waiting = list(self._waiting.get(at.key, ()))
+        least = least_of(group) if group is not None else 1
+        scheduled = sum(1 for _ in self._tree.on_nodes(at))
+        mark = self._trial.mark()
+
+        def short(remaining: int) -> str:
+            if scheduled + remaining >= least:
+                return ""
+            return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
+
+        why = short(len(waiting))
+        if why:
+            result.untried = waiting
+            return result.fail(UNSCHEDULABLE, why)
+        for i, queued in enumerate(waiting):
+            profile = self._profiles[queued.pod.pod.spec.scheduler_name]
+            found = self._find(profile, queued)
+            if isinstance(found, NotFound):
+                result.not_found.append((queued, found))
+                if found.error:
+                    self._trial.back_to(mark)
+                    result.untried = waiting[i + 1 :]
+                    return result.fail(f"{_OTHER_FAILED}{found.message}", error=True)
+            else:
+                result.found.append((queued, found))
+                scheduled += 1
+            why = short(len(waiting) - i - 1)
+            if why:
+                self._trial.back_to(mark)
+                result.untried = waiting[i + 1 :]
+                return result.fail(why)
+        result.satisfied = True
+        if not result.found:
+            return result.fail(UNSCHEDULABLE)
+        return result
+
+    def _find(self, profile: Profile, queued: QueuedPod) -> Found | NotFound:
+        found = find(profile, self._cluster, queued.pod, alone=False)
+        if isinstance(found, AnswerPending):
+            return failure("a plugin waits for the response of another program")
+        if isinstance(found, NotFound):
+            return found
+        return self._trial.place(profile, queued.pod, found) or found
+
+    def _children(self, at: GroupId) -> Result:
+        """Try the groups below a CompositePodGroup."""
+        result = Result(at)
+        group = self._tree.group(at)
+        least = least_of(group) if group is not None else 1
+        children = self._tree.children(at)
+        mark = self._trial.mark()
+        tried = [c for c in children if self._waits(c)]
+        scheduled = sum(self._has_minimum(c) for c in children if c not in tried)
+        reasons: tuple[str, ...] = ()
+        for i, child in enumerate([*tried, None]):
+            remaining = len(tried) - i
+            if scheduled + remaining < least:
+                text = f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
+                reasons = (text,)
+                break
+            if child is not None:
+                before = self._has_minimum(child)
+                found = self.run(child)
+                result.children.append(found)
+                if found.error:
+                    self._trial.back_to(mark)
+                    return result.fail(*found.reasons, error=True)
+                scheduled += found.ok or before
+        result.children += [self._untried(c) for c in tried[len(result.children) :]]
+        if reasons:
+            self._trial.back_to(mark)
+            return result.fail(*reasons)
+        result.satisfied = True
+        if not any(child.ok for child in result.children):
+            return result.fail(UNSCHEDULABLE)
+        return result
+
+    def _untried(self, at: GroupId, *reasons: str, error: bool = False) -> Result:
+        result = Result(at)
+        if at.composite:
+            result.children = [self._untried(c, *reasons) for c in self._tree.children(at) if self._waits(c)]
+        else:
+            result.untried = list(self._waiting.get(at.key, ()))
+        result.started = bool(reasons)
+        return result.fail(*reasons, error=error)
+
+    def _below_composite(self, at: GroupId) -> bool:
+        group = self._tree.group(at)
+        return group is not None and parent_of(group) is not None
+
+    def _waits(self, at: GroupId) -> bool:
+        return any(self._waiting.get(key) for key in self._tree.pod_groups(at))
+
+    def _has_minimum(self, at: GroupId) -> bool:
+        """Whether enough pods of a tree run already."""
+        group = self._tree.group(at)
+        least = least_of(group) if group is not None else 1
+        if not at.composite:
+            return sum(1 for _ in self._tree.on_nodes(at)) >= least
+        return sum(map(self._has_minimum, self._tree.children(at))) >= least
+
+    def _count(self, result: Result) -> int:
+        """The pods of a group that run or are placed."""
+        return sum(1 for _ in self._tree.on_nodes(result.at)) + len(result.placed())
+
+    def _fullness(self) -> int:
+        """The score of NodeResourcesFit for the nodes that count now, with the pods of the attempt."""
+        strategy = next((p.placement_strategy for p in self._profiles.values()), [])
+        return fullness(list(self._cluster.nodes.values()), strategy)
+
+
+def _best(counts: Sequence[int], full: Sequence[int]) -> int:
+    """The position of the best placement, the first of equals."""
+    most = max(counts) or 1
+    scores = [f + count * 100 // most for f, count in zip(full, counts, strict=True)]
+    return scores.index(max(scores))

@@ -1,0 +1,76 @@
+"""ResourceClaims that the members of a PodGroup share. Kubernetes: plugins/dynamicresources, with the feature gate
+DRAWorkloadResourceClaims.
+
+A claim of a pod that equals one of its group, by name and reference, is reserved for the PodGroup. Members that are
+tried together use the devices that were chosen for the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from volcano_py.api import dra
+from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.model.claims.resource_claims import claim_names
+from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, PreBindStep
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+
+
+class Groups(Protocol):
+    """What this module reads of a handle, or of the world."""
+
+    cluster: Cluster
+    features: frozenset[str]
+
+
+GATE = "DRAWorkloadResourceClaims"
+
+
+def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
+    """The pod's group, if the claim (`namespace/name`) is one of the group."""
+    group = world.cluster.groups.get(pod.group) if pod.group and GATE in world.features else None
+    if group is None or claim not in claims_of(group):
+        return None
+    entries = {
+        e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()
+    }
+    own = {name: f"{pod.namespace}/{made}" for name, made in claim_names(pod.pod)}
+    for entry in pod.pod.spec.resource_claims or ():
+        reference = (entry.resource_claim_name, entry.resource_claim_template_name)
+        if own.get(entry.name) == claim and entries.get(entry.name) == reference:
+            return group
+    return None
+
+
+def to_allocate(world: Groups, pod: PodInfo) -> list[str]:
+    """The claims of a pod that have no allocation yet, as `namespace/name`."""
+    claims = world.cluster.model.claims.resource_claims
+    keys = (f"{pod.namespace}/{made}" for _, made in claim_names(pod.pod) if made)
+    unallocated = ((key, claims.claim(key)) for key in keys)
+    return [key for key, claim in unallocated if claim is not None and claim.status.allocation is None]
+
+
+def claims_of(group: PodGroup) -> list[str]:
+    """The claims of a group, as `namespace/name`, as far as they are named."""
+    made = {s.name: s.resource_claim_name for s in group.status.resource_claim_statuses or ()}
+    names = (e.resource_claim_name or made.get(e.name) for e in group.spec.resource_claims or ())
+    return [f"{group.metadata.namespace}/{name}" for name in names if name]
+
+
+def for_group(
+    world: Groups, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
+) -> PreBindStep:
+    """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation,
+    because any of them may be the first. `allocations`: those decided before, by claim."""
+    if not isinstance(step, AllocateClaim):
+        return step
+    key = f"{step.namespace}/{step.claim}"
+    group = shared_with(world, pod, key)
+    if group is None:
+        return step
+    allocation = step.allocation if step.allocation is not None else allocations.get(key)
+    return msgspec.structs.replace(step, allocation=allocation, group=group.metadata.name, group_uid=group.metadata.uid)

@@ -1,0 +1,93 @@
+"""Preemption by a root group, over the whole cluster. Kubernetes: framework/preemption/podgrouppreemption.go.
+
+All weaker units are removed and the group is tried once. Then the units are put back one by one, the most important
+first, as long as every pod that was placed still fits on its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.groups.attempt import Result
+from volcano_py.scheduler.profiles.groups.trial import Trial
+from volcano_py.scheduler.profiles.groups.units import Units
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugins.default_preemption import covering, evicted_by_scheduler, split_by_budgets
+from volcano_py.scheduler.profiles.profile import Profile
+from volcano_py.scheduler.profiles.queue import QueuedPod
+
+PREFIX = "pod group preemption: "
+
+
+class Preempted(NamedTuple):
+    """What preemption by a group has found."""
+
+    message: str
+    ends: bool = False
+    """Whether the messages of other plugins do not count."""
+    nodes: dict[str, str] | None = {}
+    """The nodes to which pods are nominated; pods without a node lose their nomination. None: nominations stay."""
+    victims: tuple[PodInfo, ...] = ()
+
+
+def preempt(
+    cluster: Cluster,
+    units: Units,
+    trial: Trial,
+    priority: float,
+    never: bool,
+    waiting: Sequence[QueuedPod],
+    profile_of: Callable[[PodInfo], Profile],
+    attempt: Callable[[], Result],
+) -> Preempted:
+    """`never`: the group must not evict. `attempt`: tries the group in the trial."""
+    if never:
+        return Preempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", nodes=None)
+    for queued in waiting:
+        node = cluster.nodes.get(queued.pod.pod.status.nominated_node_name)
+        if node is not None and any(
+            evicted_by_scheduler(p) and units.priority(p) < priority for p in node.pods.values()
+        ):
+            return Preempted(f"{PREFIX}ongoing preemption on nominated nodes", True, None)
+    weaker = units.below(priority)
+    if not weaker:
+        return Preempted(f"{PREFIX}No preemption victims found for incoming preemptor", True)
+    weaker.sort(key=units.importance)
+    with trial.undone():
+        put_back = {p.key: trial.evict(p) for unit in weaker for p in unit}
+        result = attempt()
+        placed = result.placed()
+        if not result.ok:
+            return Preempted(f"{PREFIX}{', '.join(result.reasons)}")
+        budgets = list(cluster.budgets.values())
+        violating, others = split_by_budgets(
+            weaker, budgets, lambda unit: [i for p in unit for i in covering(p, budgets)]
+        )
+        victims: list[PodInfo] = []
+        for unit in (*violating, *others):
+            for p in unit:
+                put_back[p.key]()
+            if not all(_still_fits(cluster, profile_of(q.pod), q.pod, found.node) for q, found in placed):
+                for p in unit:
+                    trial.evict(p)
+                victims += unit
+        nodes = {q.pod.key: found.node for q, found in placed}
+    text = f"{PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
+    return Preempted(text, True, nodes, tuple(victims))
+
+
+def _still_fits(cluster: Cluster, profile: Profile, pod: PodInfo, node: str) -> bool:
+    """Whether a pod that is placed in the trial passes the filters there, without itself."""
+    task = cluster.model.tasks[pod.key]
+    cluster.move(task, node, -1)
+    try:
+        state = CycleState()
+        only, status, _ = profile.pre_filter(state, pod)
+        if not status.ok or (only is not None and node not in only):
+            return False
+        return profile.filter_with_nominated(state, pod, cluster.nodes[node]).ok
+    finally:
+        cluster.move(task, node, 1)
