@@ -59,7 +59,8 @@ class Allocate(Action):
                 ready = allocate_job(session, queue, job, sheets[job.uid])
                 more = bool(sheets[job.uid])
             else:
-                ready = _allocate_flat(session, queue, job, tasks[job.uid])
+                may_start = self.may_start(session, job, tasks[job.uid])
+                ready = may_start and _allocate_flat(session, queue, job, tasks[job.uid])
                 more = bool(tasks[job.uid])
             if ready:
                 if more:
@@ -72,6 +73,11 @@ class Allocate(Action):
         reservations.dissolve_all()
         if not session.work.exhausted:
             tried.clear()
+
+    def may_start(self, session: Session, job: SessionJob, todo: TaskQueue) -> bool:
+        """Whether to try a job that is one gang. A replay of a trace, which reports no reasons, passes those that
+        certainly cannot start."""
+        return True
 
 
 class Waiting(NamedTuple):

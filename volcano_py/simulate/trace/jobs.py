@@ -36,6 +36,10 @@ class TraceJob(Struct):
     """The requests of one pod: `cpu` in thousandths, `memory` in MiB, GPU."""
     models: tuple[str, ...] = ()
     """The GPU models that it accepts; empty: any."""
+    limit: float | None = None
+    """How long it may run as its user has stated (SWF: the requested time), in seconds; None: not stated."""
+    queue: str = ""
+    """The queue that the trace names: `queue-N` of SWF, the service class of openb; empty: none."""
 
 
 class TraceNode(Struct):
@@ -118,7 +122,7 @@ def _openb(path: Path) -> Iterable[TraceJob | str]:
         }
         models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
         user = row.get("qos") or "all"
-        yield TraceJob(row["name"], float(row["creation_time"]), duration, user, 1, requests, models)
+        yield TraceJob(row["name"], float(row["creation_time"]), duration, user, 1, requests, models, None, user)
 
 
 def _problem(row: dict[str, str], columns: Iterable[str]) -> str:
@@ -172,4 +176,7 @@ def _swf(path: Path, cores: int) -> Iterable[TraceJob | str]:
             pods = -(-processors // cores)
             each = -(-processors // pods)
             requests = {"cpu": 1000 * each, "memory": memory * each, GPU: 0}
-            yield TraceJob(f"job-{text[0]}", submitted, duration, f"user-{int(fields[11])}", pods, requests)
+            limit = fields[8] if fields[8] > 0 else None
+            queue = f"queue-{int(fields[14])}" if len(fields) > 14 and fields[14] > 0 else ""
+            user = f"user-{int(fields[11])}"
+            yield TraceJob(f"job-{text[0]}", submitted, duration, user, pods, requests, (), limit, queue)
