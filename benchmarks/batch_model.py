@@ -35,13 +35,14 @@ class Reserved:
 
 @dataclass
 class Model:
-    """`order` sorts the waiting jobs at a time; `reserved_for` selects those of the blocked jobs for which nodes are
-    reserved."""
+    """`order` sorts the waiting jobs at a time; `first` selects those that start before the others: nodes are reserved
+    for the first `most` of these that do not fit."""
 
     nodes: int
     cores: int
     order: Callable[[BatchJob, float], tuple[float, ...]] = lambda job, _: (job.submitted,)
-    reserved_for: Callable[[list[BatchJob], float], list[BatchJob]] = lambda blocked, now: []
+    first: Callable[[list[BatchJob], float], list[BatchJob]] = lambda waiting, now: []
+    most: int = 1
     free: list[int] = field(default_factory=list)
     running: dict[str, tuple[float, dict[int, int]]] = field(default_factory=dict)
     """By job: its expected end, and its cores by node."""
@@ -70,24 +71,28 @@ class Model:
 
     def start(self, waiting: list[BatchJob], now: float) -> list[BatchJob]:
         """Start what fits; returns the started jobs."""
-        found = []
-        waiting.sort(key=lambda job: self.order(job, now))
-        blocked = [job for job in waiting if self.place(job, now, []) is None]
+        found: list[BatchJob] = []
         reserved: list[Reserved] = []
-        for job in self.reserved_for(blocked, now):
-            held = self.reservation(job, now, reserved)
-            if held is not None:
+        waiting.sort(key=lambda job: self.order(job, now))
+        for job in self.first(waiting, now):
+            if len(reserved) == self.most:
+                break
+            if self._start_one(job, now, reserved):
+                found.append(job)
+            elif (held := self.reservation(job, now, reserved)) is not None:
                 reserved.append(held)
-        for job in waiting:
-            cores = self.place(job, now, reserved)
-            if cores is None:
-                continue
-            for node, count in cores.items():
-                self.free[node] -= count
-            self.running[job.name] = now + job.limit, cores
-            self.started[job.name] = now
-            found.append(job)
+        found += [job for job in waiting if job.name not in self.started and self._start_one(job, now, reserved)]
         return found
+
+    def _start_one(self, job: BatchJob, now: float, reserved: Sequence[Reserved]) -> bool:
+        cores = self.place(job, now, reserved)
+        if cores is None:
+            return False
+        for node, count in cores.items():
+            self.free[node] -= count
+        self.running[job.name] = now + job.limit, cores
+        self.started[job.name] = now
+        return True
 
     def place(self, job: BatchJob, now: float, reserved: Sequence[Reserved]) -> dict[int, int] | None:
         """The fullest nodes that have room for the job now, without those whose reservation it would delay."""
@@ -144,9 +149,9 @@ class Model:
         return None
 
 
-def easy(blocked: list[BatchJob], now: float) -> list[BatchJob]:
-    """EASY: the first blocked job has a reservation."""
-    return blocked[:1]
+def easy(waiting: list[BatchJob], now: float) -> list[BatchJob]:
+    """EASY: in the order of submission, and the first job that does not fit has a reservation."""
+    return waiting
 
 
 def read(text: str, cores: int) -> list[BatchJob]:

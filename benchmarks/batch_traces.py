@@ -53,7 +53,7 @@ def _size(rng: random.Random, nodes: int, cores: int) -> int:
     """In cores: part of a node, or whole nodes."""
     kind = rng.random()
     if kind < 0.4:
-        return min(cores, 2 ** rng.randrange(int(math.log2(cores)) + 1))
+        return min(cores, 1 << rng.randrange(int(math.log2(cores)) + 1))
     if kind < 0.94:  # powers of two, the larger the rarer
         exponents = list(range(max(1, int(math.log2(nodes)) - 2)))
         return int(cores * 2 ** rng.choices(exponents, [1 / (e + 1) for e in exponents])[0])

@@ -127,7 +127,7 @@ class _Engine:
         self._admitted: set[str] = set()
         """The waiting jobs that enqueue has admitted; the others need a cycle."""
         self._wake = inf
-        """When the scheduler wants a cycle without an event."""
+        """When the scheduler needs a cycle without an event."""
         capacity = {r: int(row.sum()) for r, row in zip(RESOURCES, self._free, strict=True)}
         self._used = dict.fromkeys(capacity, 0)
         self._outcome = Outcome(capacity, never=_never_fit(jobs, nodes))
@@ -181,8 +181,8 @@ class _Engine:
         return bool(report.plan)
 
     def _needs_cycle(self, time: float) -> bool:
-        """Whether a cycle may decide something: a pending job may fit, is not admitted yet, or the time has come for
-        which the scheduler asked."""
+        """Whether a cycle may decide something: a pending job may fit, is not admitted yet, or the time has come
+        at which the scheduler needs one."""
         if not self._waiting:
             return False
         if not self._quick or time >= self._wake:
@@ -197,10 +197,10 @@ class _Engine:
             key = (*needs.tolist(), job.models)
             room = known.get(key)
             if room is None:
-                asked = needs > 0
-                if not asked.any():
+                needed = needs > 0
+                if not needed.any():
                     return True
-                each = (self._free[asked] // needs[asked][:, None]).min(axis=0)
+                each = (self._free[needed] // needs[needed][:, None]).min(axis=0)
                 if job.models:
                     each = each[np.isin(self._models, job.models)]
                 room = known[key] = int(each[each > 0].sum())
