@@ -140,7 +140,8 @@ class Model:
                 continue
             cores: dict[int, int] = {}
             left = job.pods
-            for node in sorted(room, key=lambda n: (free[n], n)):
+            # nodes that are free now serve other jobs until then
+            for node in sorted(room, key=lambda n: (self.free[n], free[n], n)):
                 count = min(left, room[node])
                 if count:
                     cores[node] = count * job.cores

@@ -1,8 +1,8 @@
 """Synthetic batch traces in SWF: gangs of very different sizes, with limits as users state them.
 
-Most jobs are small, and a few need a large part of the cluster; run times are spread over four orders of magnitude.
-Users state round limits, often several times what a job takes; some jobs take exactly what was stated. A load of 0.92
-means that the jobs request 92 % of the core-seconds that the cluster has while they arrive.
+Most jobs are small, and a few need the whole cluster; run times are spread over three orders of magnitude, up to a day.
+Users state round limits, often several times what a job takes. A load of 0.92 means that the jobs request 92 % of the
+core-seconds that the cluster has while they arrive.
 
     python -m benchmarks.batch_traces --seed 1 --load 0.92 > batch-1.swf
 """
@@ -17,7 +17,9 @@ from collections.abc import Iterator
 HOUR = 3600
 _LIMITS = tuple(m * 60 for m in (5, 10, 15, 30, 60, 120, 240, 480, 720, 1440, 2880))
 """The limits that users choose, in seconds."""
-_LONGEST = _LIMITS[-1]
+_LONGEST_RUN = 24 * HOUR
+_WHOLE_NODES = 0.7
+"""Share of the jobs that need whole nodes."""
 
 
 def batch_trace(
@@ -50,24 +52,18 @@ def batch_trace(
 
 
 def _size(rng: random.Random, nodes: int, cores: int) -> int:
-    """In cores: part of a node, or whole nodes."""
-    kind = rng.random()
-    if kind < 0.4:
+    """In cores: part of a node, or whole nodes; powers of two, the larger the rarer, up to the whole cluster."""
+    if rng.random() >= _WHOLE_NODES:
         return min(cores, 1 << rng.randrange(int(math.log2(cores)) + 1))
-    if kind < 0.94:  # powers of two, the larger the rarer
-        exponents = list(range(max(1, int(math.log2(nodes)) - 2)))
-        return int(cores * 2 ** rng.choices(exponents, [1 / (e + 1) for e in exponents])[0])
-    return cores * rng.randint(max(1, nodes // 4), max(1, nodes * 3 // 4))
+    exponents = list(range(int(math.log2(nodes)) + 1))
+    return cores * (1 << rng.choices(exponents, [1 / (e + 1) for e in exponents])[0])
 
 
 def _times(rng: random.Random) -> tuple[int, int]:
-    """How long a job runs, and its limit."""
-    duration = min(_LONGEST, max(30, int(rng.lognormvariate(math.log(1.2 * HOUR), 1.5))))
-    if rng.random() < 0.15:  # ended at its limit
-        limit = next(of for of in _LIMITS if of >= duration)
-        return limit, limit
-    wanted = duration * rng.choice((1.1, 1.5, 2, 3, 5, 10))
-    return duration, next((of for of in _LIMITS if of >= wanted), _LONGEST)
+    """How long a job runs, and its limit: a round one, of up to ten times as much."""
+    duration = min(_LONGEST_RUN, max(60, int(rng.lognormvariate(math.log(HOUR), 1.3))))
+    limit = duration * rng.choice((1, 1.2, 1.5, 2, 3, 5, 10))
+    return duration, next((of for of in _LIMITS if of >= limit), _LIMITS[-1])
 
 
 def _arguments() -> Iterator[tuple[str, object, object]]:

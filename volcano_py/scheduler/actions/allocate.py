@@ -44,7 +44,7 @@ class Allocate(Action):
 
     def execute(self, session: Session) -> None:
         tried = session.cluster.keep(Tried).jobs
-        queues, jobs, tasks, sheets = _waiting(session, tried)
+        queues, jobs, tasks, sheets = waiting_jobs(session, tried)
         reservations = Reservations(session)
         entitled = entitled_gangs(session) if reclaims_for_entitled(session) else None
         while queues and not session.work.exhausted:
@@ -60,7 +60,7 @@ class Allocate(Action):
                 more = bool(sheets[job.uid])
             else:
                 may_start = self.may_start(session, job, tasks[job.uid])
-                ready = may_start and _allocate_flat(session, queue, job, tasks[job.uid])
+                ready = may_start and allocate_flat(session, queue, job, tasks[job.uid])
                 more = bool(tasks[job.uid])
             if ready:
                 if more:
@@ -89,7 +89,7 @@ class Waiting(NamedTuple):
     sheets: dict[str, Worksheet]
 
 
-def _waiting(session: Session, tried: Container[str]) -> Waiting:
+def waiting_jobs(session: Session, tried: Container[str]) -> Waiting:
     """What waits, without the jobs that were `tried` in an earlier part of the round."""
     found = Waiting(PriorityQueue(session.orders.queue_before), {}, {}, {})
     enqueue_is_on = "enqueue" in session.configuration.actions
@@ -131,7 +131,7 @@ def _divided(job: SessionJob) -> bool:
     return bool(job.sub_jobs) and (job.has_policies or job.has_hard_topology)
 
 
-def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQueue) -> bool:
+def allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQueue) -> bool:
     """Place tasks of a job that is one gang until it is ready, and bind them; returns whether it is ready."""
     sub = job.sub_jobs.get(job.uid)
     if sub is not None and sub.nominated_hyper_node:

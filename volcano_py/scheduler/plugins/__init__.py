@@ -26,6 +26,7 @@ PLUGINS: Builders[PluginBuilder] = Builders(
         "priority": f"{__name__}.priority:Priority",
         "proportion": f"{__name__}.proportion:Proportion",
         "rescheduling": f"{__name__}.rescheduling:Rescheduling",
+        "reservation": f"{__name__}.reservation:Reservation",
         "resource-strategy-fit": f"{__name__}.resource_strategy_fit:ResourceStrategyFit",
         "resourcequota": f"{__name__}.resourcequota:ResourceQuotas",
         "sla": f"{__name__}.sla:Sla",
