@@ -14,6 +14,7 @@ PLUGINS: Builders[PluginBuilder] = Builders(
         "deviceshare": f"{__name__}.deviceshare:Deviceshare",
         "drf": f"{__name__}.drf:Drf",
         "extender": f"{__name__}.extender:Extender",
+        "fairshare": f"{__name__}.fairshare.plugin:Fairshare",
         "gang": f"{__name__}.gang:Gang",
         "machine-groups": f"{__name__}.machine_groups:MachineGroups",
         "network-topology-aware": f"{__name__}.network_topology_aware:NetworkTopologyAware",

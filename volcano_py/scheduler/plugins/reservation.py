@@ -1,9 +1,10 @@
 """reservation: which waiting jobs start before the others, with nodes that are held for them. Not in Volcano.
 
-Jobs have patience, large ones less than others, and until it ends nothing is held for them: while the cluster has room,
-they start without it. Then a job comes first: those that have waited for `oldest-first` by age, before them no younger
-one; after these the large ones by age, then the rest. Action `reserve` starts them in this order and reserves nodes for
-the first `reservations` that do not fit. Among the other jobs, short ones are placed before long ones for a while.
+Jobs have patience, the larger the less, and until it ends nothing is held for them: while the cluster has room, they
+start without it. Then a job comes first: those that have waited for `oldest-first` in the order of their age; after
+these the large ones by time waited times size, then the rest by age. Action `reserve` starts them in this order and
+reserves nodes for the first `reservations` that do not fit. Among the other jobs, short ones are placed before long
+ones for a while.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Reservation(Plugin):
         large: float = 0.125
         """The share of the cluster from which on a job is large, by its largest resource."""
         large_patience: str = field(default="12h", name="large-patience")
-        """The patience of large jobs."""
-        oldest_first: str = field(default="42h", name="oldest-first")
+        """The patience of a job that is just large; one that is twice as large has half of it, and so on."""
+        oldest_first: str = field(default="36h", name="oldest-first")
         """Jobs that have waited so long come in the order of their age, whatever their size."""
         short: str = "30m"
         """Among the other jobs, those with at most this limit are placed before those with longer ones; 0s: none."""
@@ -56,7 +57,7 @@ class Reservation(Plugin):
         read = self.arguments
         self.patience = self._seconds("patience", read.patience, 48 * _HOUR)
         self.large_patience = self._seconds("large-patience", read.large_patience, 12 * _HOUR)
-        self.oldest_first = self._seconds("oldest-first", read.oldest_first, 42 * _HOUR)
+        self.oldest_first = self._seconds("oldest-first", read.oldest_first, 36 * _HOUR)
         self.short = self._seconds("short", read.short, 0.5 * _HOUR)
         self.short_until = self._seconds("short-until", read.short_until, 12 * _HOUR)
         default = self._seconds("default-run-time", read.default_run_time, 0.0) if read.default_run_time else 0.0
@@ -82,17 +83,23 @@ class Reservation(Plugin):
 
     def _first(self, session: Session) -> list[SessionJob]:
         """The jobs whose patience has ended, in their order."""
-        found: list[tuple[tuple[int, float, str], SessionJob]] = []
+        found: list[tuple[tuple[int, float, float, str], SessionJob]] = []
         for job in session.jobs.active():
             if not job.counts[st.PENDING] or job.ready_num >= max(1, job.min_available):
                 continue
-            waited, is_large = session.now - job.created, self._is_large(session, job)
-            patience = self.large_patience if is_large else self.patience
-            if waited < patience:
-                session.wake_at(job.created + patience)
+            waited, size = session.now - job.created, _size(session, job)
+            is_large = size >= self.large
+            patience = self.large_patience * self.large / size if is_large else self.patience
+            if waited < min(patience, self.patience):
+                session.wake_at(job.created + min(patience, self.patience))
                 continue
-            band = 0 if waited >= self.oldest_first else 1 if is_large else 2
-            found.append(((band, job.created, job.uid), job))
+            if waited >= self.oldest_first:
+                found.append(((0, 0.0, job.created, job.uid), job))
+            elif is_large:
+                session.wake_at(job.created + self.oldest_first)
+                found.append(((1, -waited * size, job.created, job.uid), job))
+            else:
+                found.append(((2, 0.0, job.created, job.uid), job))
         return [job for _, job in sorted(found, key=lambda pair: pair[0])]
 
     def _is_long(self, session: Session, job: SessionJob) -> bool:
@@ -101,10 +108,6 @@ class Reservation(Plugin):
             return False
         limit = limit_in(session, next(iter(job.tasks.values())), self.default_run_time)
         return limit is None or limit > self.short
-
-    def _is_large(self, session: Session, job: SessionJob) -> bool:
-        request, total = job.model.total_request, session.total
-        return any(amount >= self.large * total[name] > 0 for name, amount in request.as_dict().items())
 
     def _seconds(self, name: str, text: str, default: float) -> float:
         try:
@@ -116,3 +119,9 @@ class Reservation(Plugin):
             problem = str(e)
         self.warn(f"argument {name}: {problem}; {default / _HOUR:g}h is used")
         return default
+
+
+def _size(session: Session, job: SessionJob) -> float:
+    """The share of the cluster that a job requests, by its largest resource."""
+    request, total = job.model.total_request, session.total
+    return max((amount / total[name] for name, amount in request.as_dict().items() if total[name] > 0), default=0.0)
