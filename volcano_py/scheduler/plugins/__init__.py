@@ -15,6 +15,7 @@ PLUGINS: Builders[PluginBuilder] = Builders(
         "drf": f"{__name__}.drf:Drf",
         "extender": f"{__name__}.extender:Extender",
         "fairshare": f"{__name__}.fairshare.plugin:Fairshare",
+        "fragmentation": f"{__name__}.fragmentation:Fragmentation",
         "gang": f"{__name__}.gang:Gang",
         "machine-groups": f"{__name__}.machine_groups:MachineGroups",
         "network-topology-aware": f"{__name__}.network_topology_aware:NetworkTopologyAware",
