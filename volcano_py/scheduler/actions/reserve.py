@@ -7,6 +7,8 @@ to fit. The other jobs start in allocate, where the reservations leave room for 
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from volcano_py.scheduler.actions.allocate import Waiting, allocate_flat, waiting_jobs
 from volcano_py.scheduler.actions.allocate_job import allocate_job
 from volcano_py.scheduler.framework.plugin import Action
@@ -30,7 +32,7 @@ class Reserve(Action):
         if not first:
             kept.since = {}
             return
-        waiting = waiting_jobs(session, ())
+        waiting = waiting_jobs(session, _Others({job.uid for job in first}))
         for job in first:
             if len(book.reserved) >= book.most or session.work.exhausted:
                 break
@@ -45,6 +47,16 @@ class Reserve(Action):
         kept.reserved = list(book.reserved)
         for held in book.reserved:
             session.wake_at(held.start)
+
+
+class _Others(Container[str]):
+    """The jobs that the action leaves to allocate."""
+
+    def __init__(self, first: set[str]) -> None:
+        self._first = first
+
+    def __contains__(self, uid: object) -> bool:
+        return uid not in self._first
 
 
 def _starts(session: Session, waiting: Waiting, job: SessionJob) -> bool:

@@ -62,6 +62,8 @@ class Book:
         self._session = session
         self._default = default_limit
         self._ends: ExpectedEnds | None = None
+        self._merged: ExpectedEnds | None = None
+        """With what the session has placed."""
         self._beside: list[Floats] = []
         """By reservation: what is free on its nodes when it starts beside what is idle now, without what it takes."""
         self._open = False
@@ -92,6 +94,7 @@ class Book:
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
         self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
+        self._merged = None
         self._count(task, +1)
         return None
 
@@ -100,6 +103,7 @@ class Book:
         if task.key in self._new:
             self._count(task, -1)
             del self._new[task.key]
+            self._merged = None
 
     def _count(self, task: Task, sign: int) -> None:
         node, amounts, end = self._new[task.key]
@@ -142,7 +146,9 @@ class Book:
     def _ends_now(self) -> ExpectedEnds:
         if self._ends is None:
             self._ends = expected_ends(self._session, self._default)
-        return self._ends.with_pods(self._new.values())
+        if self._merged is None:
+            self._merged = self._ends.with_pods(self._new.values())
+        return self._merged
 
     def _gang(self, job: SessionJob) -> list[Members]:
         """The pods that the gang needs to start, by class."""

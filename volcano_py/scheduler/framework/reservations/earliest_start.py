@@ -71,20 +71,30 @@ def earliest_start(
     def placed(time: float, beside: Sequence[Reserved]) -> Floats | None:
         free = idle + ends.freed(time, idle.shape[1])
         for other in beside:
-            if other.until > time and other.start < time + duration:
-                free = free - other.amounts
+            free -= other.amounts
         for domain in domains or [np.ones(idle.shape[1], dtype=bool)]:
             found = _place(gang, free, idle, domain)
             if found is not None:
                 return found
         return None
 
-    # without the reservations of others, what is free only grows
-    first = bisect_left(times, True, key=lambda time: placed(time, ()) is not None)
-    for time in times[first:]:
-        amounts = placed(time, others)
-        if amounts is not None:
-            return Reserved(job, time, time + duration, amounts)
+    def latest_end(since: float, others: Sequence[Reserved]) -> float:
+        """Until when the same reservations are in the way of a start as at a time."""
+        changes = [t for o in others for t in (o.until, o.start - duration) if t > since]
+        return min(changes, default=inf)
+
+    begin = 0
+    while begin < len(times):
+        # while the same reservations of others are in the way, what is free only grows
+        until = latest_end(times[begin], others)
+        end = bisect_left(times, until, begin + 1)
+        in_the_way = [o for o in others if o.until > times[begin] and o.start < times[begin] + duration]
+        if placed(times[end - 1], in_the_way) is not None:
+            at = bisect_left(times, True, begin, end, key=lambda t: placed(t, in_the_way) is not None)
+            amounts = placed(times[at], in_the_way)
+            assert amounts is not None
+            return Reserved(job, times[at], times[at] + duration, amounts)
+        begin = end
     return None
 
 

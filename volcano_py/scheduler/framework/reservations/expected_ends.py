@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,10 @@ from volcano_py.scheduler.model.task import Task
 Floats = NDArray[np.float64]
 UNBELIEVED = 4.0
 """A job that has run for so many times its limit is not expected to end."""
+_GROWTHS = 4
+"""After so many the limit has grown to more than `UNBELIEVED` times itself."""
+_PARTS = 64
+"""Into how many parts the sums of what becomes free are divided."""
 _MORE = 1.5
 """By how much the limit of a job that outlives it grows each time."""
 
@@ -55,11 +59,24 @@ class ExpectedEnds:
     ends: list[float] = field(default_factory=list)
     """The different times, without those that are not expected."""
 
+    _sums: list[Floats] = field(default_factory=list)
+    """What the first pods free, by resource and node, at the beginning of each of `_PARTS` parts."""
+
     def freed(self, until: float, nodes: int) -> Floats:
         """The capacity that is expected to be free by a time, by resource and node."""
         count = int(np.searchsorted(self.times, until, side="right"))
-        at = self.nodes[:count]
-        return np.array([np.bincount(at, row[:count], minlength=nodes) for row in self.amounts]).reshape(-1, nodes)
+        step = max(1, -(-len(self.times) // _PARTS))
+        if not self._sums:
+            total = np.zeros((len(self.amounts), nodes))
+            for begin in range(0, len(self.times) + 1, step):
+                self._sums.append(total)
+                total = total + self._between(begin, begin + step, nodes)
+        part = count // step
+        return self._sums[part] + self._between(part * step, count, nodes)
+
+    def _between(self, begin: int, end: int, nodes: int) -> Floats:
+        at = self.nodes[begin:end]
+        return np.array([np.bincount(at, row[begin:end], minlength=nodes) for row in self.amounts]).reshape(-1, nodes)
 
     def with_pods(self, pods: Iterable[tuple[int, Floats, float]]) -> ExpectedEnds:
         """With further pods: node, amounts and expected end of each."""
@@ -74,45 +91,55 @@ class ExpectedEnds:
         return ExpectedEnds(times[order], nodes[order], amounts[:, order], ends)
 
 
-def expected_end(started: float, limit: float | None, now: float) -> float:
-    """When a job is expected to end that began at a time."""
-    if limit is None:
-        return inf
-    began = min(started, now)  # a start in the future is a clock that jumped
-    reach = limit
-    while began + reach <= now:
-        if now - began >= UNBELIEVED * limit:
-            return inf
-        reach *= _MORE
-    return began + reach
+@dataclass
+class _Columns:
+    """What runs, as arrays, until a job or a node changes."""
+
+    version: object = None
+    nodes: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    started: Floats = field(default_factory=lambda: np.zeros(0))
+    """NaN: it does not run yet; −inf: it terminates."""
+    limits: Floats = field(default_factory=lambda: np.zeros(0))
+    """NaN: none is stated."""
+    amounts: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 def expected_ends(session: Session, default: float | None) -> ExpectedEnds:
     """Of all pods that hold capacity when the session opens. `default`: the limit of jobs that state none."""
-    cluster, table, now = session.cluster, session.table, session.now
-    times: list[float] = []
-    nodes: list[int] = []
-    classes: list[SpecClass] = []
-    for limit, held in _running(cluster).values():
-        known: dict[float | None, float] = {}
-        for pod in held:
-            node = table.index.get(pod.node)
-            if node is None:
-                continue
-            end = now if pod.terminates else known.get(pod.started)
-            if end is None:
-                began = now if pod.started is None else pod.started
-                end = known[pod.started] = expected_end(began, default if limit is None else limit, now)
-            times.append(end)
-            nodes.append(node)
-            classes.append(pod.spec_class)
-    order = np.argsort(np.array(times), kind="stable")
-    amounts = np.zeros((len(table.rows), len(times)))
-    for i, at in enumerate(order.tolist()):
-        amounts[:, i] = classes[at].vector(table)
-    in_order = np.array(times, dtype=np.float64)[order]
+    now, kept = session.now, _columns(session)
+    limits = np.where(np.isnan(kept.limits), inf if default is None else default, kept.limits)
+    began = np.minimum(np.where(np.isnan(kept.started), now, kept.started), now)
+    reach = limits.copy()
+    for _ in range(_GROWTHS):
+        reach[began + reach <= now] *= _MORE
+    reach[now - began >= UNBELIEVED * limits] = inf
+    times = np.where(np.isneginf(kept.started), now, began + reach)
+    order = np.argsort(times, kind="stable")
+    in_order = times[order]
     ends = np.unique(in_order[in_order < inf]).tolist()
-    return ExpectedEnds(in_order, np.array(nodes, dtype=np.intp)[order], amounts, ends)
+    return ExpectedEnds(in_order, kept.nodes[order], kept.amounts[:, order], ends)
+
+
+def _columns(session: Session) -> _Columns:
+    cluster, table = session.cluster, session.table
+    kept = cluster.keep(_Columns)
+    running = _running(cluster)
+    version = (cluster.job_changes.position, table.spec_generation, tuple(table.names), len(table.rows))
+    if kept.version != version:
+        rows = [
+            (node, -inf if pod.terminates else nan if pod.started is None else pod.started, limit, pod.spec_class)
+            for limit, held in running.values()
+            for pod in held
+            if (node := table.index.get(pod.node)) is not None
+        ]
+        kept.version = version
+        kept.nodes = np.array([row[0] for row in rows], dtype=np.intp)
+        kept.started = np.array([row[1] for row in rows], dtype=np.float64)
+        kept.limits = np.array([nan if row[2] is None else row[2] for row in rows], dtype=np.float64)
+        kept.amounts = np.zeros((len(table.rows), len(rows)))
+        for i, row in enumerate(rows):
+            kept.amounts[:, i] = row[3].vector(table)
+    return kept
 
 
 def limit_in(session: Session, task: Task, default: float | None) -> float | None:
