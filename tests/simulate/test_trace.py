@@ -19,6 +19,7 @@ from volcano_py.cli.main import main
 from volcano_py.cli.trace import _notes, _text, _unit
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.simulate.batch import configuration
+from volcano_py.simulate.trace.cards import Cards, take
 from volcano_py.simulate.trace.engine import Outcome, replay
 from volcano_py.simulate.trace.figures import figures, jain, plot
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode, read_jobs
@@ -268,3 +269,48 @@ def test_waits_are_also_reported_by_size() -> None:
     found = figures(jobs, Outcome({"cpu": 20_000}, {f"j{i}": float(i) for i in range(20)}))
     assert found["wait of the largest 5 %, p95"] == 19 and found["wait of the smallest half, max"] == 9
     assert found["wait, max"] == 19
+
+
+def gpu_job(name: str, at: float, cards: int, share: int, duration: float = 10) -> TraceJob:
+    requests = {"cpu": 1000, "memory": 1, GPU: cards * share}
+    return TraceJob(name, at, duration, "u", 1, requests, cards=cards, share=share)
+
+
+def test_a_share_belongs_to_one_card() -> None:
+    """Two cards with 400 free each are not one with 800, and a whole card is one that nobody uses."""
+    nodes = [TraceNode("n", {"cpu": 9000, "memory": 1000, GPU: 2000})]
+    shares = [gpu_job("a", 0, 1, 600, 100), gpu_job("b", 1, 1, 600, 50)]
+    outcome = replay(
+        [*shares, gpu_job("c", 2, 1, 800), gpu_job("d", 3, 1, 400), gpu_job("e", 60, 1, 1000)], nodes, CONF, 1.0
+    )
+    assert outcome.started["d"] == 3 and outcome.started["c"] >= outcome.ended["b"]
+    assert outcome.started["e"] >= outcome.ended["c"] and not outcome.faults
+    assert len(outcome.ended) == 5
+
+
+def test_cards_are_taken_where_the_least_is_free() -> None:
+    free = Cards([TraceNode("n", {GPU: 3000})]).free
+    assert [take(free, 0, gpu_job("j", 0, cards, share)) for cards, share in ((1, 500), (1, 300), (2, 1000))] == [
+        [0],
+        [0],
+        [1, 2],
+    ]
+    assert free.tolist() == [[200, 0, 0]] and take(free, 0, gpu_job("j", 0, 1, 300)) == []
+
+
+def test_filling_submits_until_more_is_requested_than_there_is(tmp_path: Path) -> None:
+    """Pods of 700 thousandths: one on each card, so that 70 % are allocated, and the fifth waits."""
+    pods, nodes = files(tmp_path)
+    pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,100,1,1,700\n")
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,2,V1\nn1,8000,1000,2,V1\n")
+    arguments = ["simulate", "trace", str(pods), "--nodes", str(nodes), "--arrivals", "fill"]
+    ran = CliRunner().invoke(main, [*arguments, "-o", "json"])
+    assert json.loads(ran.stdout)["figures"]["built-in"] == {
+        "GPU allocated at the first wait": 0.7,
+        "GPU allocated at arrivals of 100 %": 0.7,
+        "GPU allocated at arrivals of 130 %": 0.7,
+    }
+    assert "70.0%" in CliRunner().invoke(main, arguments).stdout
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,0,\n")
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 2 and "--arrivals fill needs GPUs" in ran.stderr

@@ -24,6 +24,7 @@ from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.run_once import REGISTRY, Report, run_once
 from volcano_py.scheduler.session_close.pod_groups import pod_group_phase
+from volcano_py.simulate.trace.cards import NAME, Cards, cards_plugin, take
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode
 from volcano_py.simulate.trace.objects import (
     EPOCH,
@@ -33,7 +34,7 @@ from volcano_py.simulate.trace.objects import (
     pod_object,
     queue_object,
 )
-from volcano_py.simulate.trace.quick import is_quick, quick_registry
+from volcano_py.simulate.trace.quick import is_quick, quick_registry, with_plugin
 
 RESOURCES = ("cpu", "memory", GPU)
 
@@ -81,10 +82,10 @@ def replay(
     `queues`: beside `root` and `default`; a job belongs to the one that is named as its user, or as the queue that the
     trace states, else to `default`. `quick`: leave out what only reports, where the configuration permits it.
     """
-    return _Engine(jobs, nodes, configuration, interval, seed, registry, queues, quick).run()
+    return Engine(jobs, nodes, configuration, interval, seed, registry, queues, quick).run()
 
 
-class _Engine:
+class Engine:
     def __init__(
         self,
         jobs: Sequence[TraceJob],
@@ -92,9 +93,9 @@ class _Engine:
         configuration: Configuration,
         interval: float,
         seed: int,
-        registry: Registry,
-        queues: Sequence[scheduling.Queue],
-        quick: bool,
+        registry: Registry = REGISTRY,
+        queues: Sequence[scheduling.Queue] = (),
+        quick: bool = True,
     ) -> None:
         self._jobs = {job.name: job for job in jobs}
         if len(self._jobs) < len(jobs):
@@ -108,6 +109,13 @@ class _Engine:
         self._conf, self._interval, self._seed = configuration, interval, seed
         self._quick = quick and is_quick(configuration, registry)
         self._registry = quick_registry(registry) if self._quick else registry
+        self._cards = Cards(nodes) if any(job.cards for job in jobs) else None
+        self._taken: dict[str, list[int]] = {}
+        """By pod: its cards."""
+        if self._cards is not None:
+            self._registry = Registry(self._registry.plugins, self._registry.actions)
+            self._registry.plugins[NAME] = cards_plugin(self._cards, self._column, self._jobs)
+            self._conf = with_plugin(configuration, NAME)
         self._cluster = Cluster()
         own = {queue.metadata.name: queue for queue in queues}
         for name in ("root", "default"):
@@ -129,20 +137,20 @@ class _Engine:
         self._wake = inf
         """When the scheduler needs a cycle without an event."""
         capacity = {r: int(row.sum()) for r, row in zip(RESOURCES, self._free, strict=True)}
-        self._used = dict.fromkeys(capacity, 0)
-        self._outcome = Outcome(capacity, never=_never_fit(jobs, nodes))
+        self.used = dict.fromkeys(capacity, 0)
+        self.outcome = Outcome(capacity, never=_never_fit(jobs, nodes))
 
     def run(self) -> Outcome:
         time = 0.0
         while self._arriving or self._ends or self._waiting:
             following = self._next_event(time)
-            if following is None and not self._pass(time):
+            if following is None and not self.advance(time):
                 break  # nothing runs and nothing arrives: pending jobs cannot start any more
             if following is not None:
                 steps = max(1, -(-int(following - time) // max(1, int(self._interval))))
                 time = max(time + self._interval * steps, following) if following > time else time + self._interval
-                self._pass(time)
-        return self._outcome
+                self.advance(time)
+        return self.outcome
 
     def _next_event(self, now: float) -> float | None:
         times = [self._arriving[-1].submitted] if self._arriving else []
@@ -151,7 +159,7 @@ class _Engine:
             times.append(self._wake)
         return min(times, default=None)
 
-    def _pass(self, time: float) -> bool:
+    def advance(self, time: float) -> bool:
         """Apply the events up to a time, and run a cycle. Returns whether anything was decided."""
         while self._ends and self._ends[0][0] <= time:
             ended, name, attempt = heapq.heappop(self._ends)
@@ -166,10 +174,10 @@ class _Engine:
         report = run_once(
             self._cluster, self._conf, now, self._seed, registry=self._registry, report_jobs=not self._quick
         )
-        self._outcome.cycles += 1
+        self.outcome.cycles += 1
         self._wake = report.session.next_wake - EPOCH
         if report.faults:
-            self._outcome.faults += [f"{f.plugin}.{f.point}: {f.text}" for f, _ in once_each(report.faults)]
+            self.outcome.faults += [f"{f.plugin}.{f.point}: {f.text}" for f, _ in once_each(report.faults)]
         for operation in report.plan:
             if isinstance(operation, Bind):
                 self._bind(operation, time)
@@ -239,7 +247,7 @@ class _Engine:
         name = operation.group.partition("/")[2]
         job, bound = self._jobs[name], self._bound.setdefault(name, {})
         bound[operation.name] = operation.node
-        self._take(job, operation.node, 1)
+        self._take(job, operation.name, operation.node, 1)
         pod = self._pods[operation.name]
         pod.spec.node_name, pod.status.phase = operation.node, "Running"
         pod.status.start_time = format_time(EPOCH + time)
@@ -247,7 +255,7 @@ class _Engine:
         if len(bound) == job.pods:
             self._waiting.pop(name, None)
             self._admitted.discard(name)
-            self._outcome.started.setdefault(name, time)
+            self.outcome.started.setdefault(name, time)
             self._begun[name] = time
             heapq.heappush(self._ends, (time + job.duration, name, self._attempt[name]))
 
@@ -255,9 +263,9 @@ class _Engine:
         name = operation.group.partition("/")[2]
         job = self._jobs[name]
         node = self._bound[name].pop(operation.name)
-        self._take(job, node, -1)
-        self._outcome.evictions += 1
-        self._outcome.lost += (time - self._begun.get(name, time)) * job.requests.get("cpu", 0) / 1000
+        self._take(job, operation.name, node, -1)
+        self.outcome.evictions += 1
+        self.outcome.lost += (time - self._begun.get(name, time)) * job.requests.get("cpu", 0) / 1000
         self._attempt[name] += 1
         self._waiting[name] = None
         self._cluster.remove("Pod", NAMESPACE, operation.name)
@@ -265,18 +273,40 @@ class _Engine:
 
     def _end(self, name: str, time: float) -> None:
         job = self._jobs[name]
-        self._outcome.ended[name] = time
+        self.outcome.ended[name] = time
         for pod, node in self._bound.pop(name).items():
-            self._take(job, node, -1)
+            self._take(job, pod, node, -1)
             self._cluster.remove("Pod", NAMESPACE, pod)
             del self._pods[pod]
         self._cluster.remove("PodGroup", NAMESPACE, name)
         del self._attempt[name]
 
-    def _take(self, job: TraceJob, node: str, sign: int) -> None:
-        self._free[:, self._column[node]] -= sign * self._needs[job.name]
+    def withdraw(self) -> list[str]:
+        """Remove the jobs that wait; returns their names."""
+        waiting = list(self._waiting)
+        for name in waiting:
+            for index in range(self._jobs[name].pods):
+                pod = f"{name}-{index}"
+                if pod not in self._bound.get(name, ()):
+                    self._cluster.remove("Pod", NAMESPACE, pod)
+                    del self._pods[pod]
+            if not self._bound.get(name):
+                self._cluster.remove("PodGroup", NAMESPACE, name)
+                self._attempt.pop(name, None)
+            del self._waiting[name]
+            self._admitted.discard(name)
+        return waiting
+
+    def _take(self, job: TraceJob, pod: str, node: str, sign: int) -> None:
+        column = self._column[node]
+        self._free[:, column] -= sign * self._needs[job.name]
+        if self._cards is not None and job.cards:
+            if sign > 0:
+                self._taken[pod] = take(self._cards.free, column, job)
+            else:
+                self._cards.free[column, self._taken.pop(pod)] += job.share
         for resource, amount in job.requests.items():
-            self._used[resource] += sign * amount
+            self.used[resource] += sign * amount
 
     def _sample(self, time: float) -> None:
         stranded = 0
@@ -285,7 +315,7 @@ class _Engine:
             gpus = self._free[RESOURCES.index(GPU)]
             stranded = int(gpus[(gpus > 0) & (self._free < typical[:, None]).any(axis=0)].sum())
         waiting, running = len(self._waiting), len(self._bound)
-        self._outcome.samples.append(Sample(time, dict(self._used), waiting, running, stranded))
+        self.outcome.samples.append(Sample(time, dict(self.used), waiting, running, stranded))
 
 
 def _never_fit(jobs: Sequence[TraceJob], nodes: Sequence[TraceNode]) -> dict[str, str]:

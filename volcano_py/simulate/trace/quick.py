@@ -7,17 +7,19 @@ itself. In such a cycle, gangs of equal pods for which the nodes have too little
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from volcano_py.scheduler.actions.allocate import Allocate
 from volcano_py.scheduler.actions.task_queue import TaskQueue
-from volcano_py.scheduler.framework.config import Configuration
+from volcano_py.scheduler.framework.config import Configuration, PluginOption
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.session_job import SessionJob
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.task import Task
 
+_FLAGS = frozenset({"enablePredicate"})
 _ACTIONS = frozenset({"enqueue", "allocate", "backfill", "reserve"})
 _CLOSES = frozenset({"numaaware", "numa-aware", "extender"})
 """Plugins whose close does more than report."""
@@ -39,6 +41,11 @@ def quick_registry(registry: Registry) -> Registry:
     found = Registry(registry.plugins, registry.actions)
     found.actions["allocate"] = _QuickAllocate
     return found
+
+
+def with_plugin(configuration: Configuration, name: str) -> Configuration:
+    """The configuration with a plugin in a tier of its own."""
+    return msgspec.structs.replace(configuration, tiers=(*configuration.tiers, (PluginOption(name, _FLAGS),)))
 
 
 class _QuickAllocate(Allocate):
