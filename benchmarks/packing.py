@@ -39,6 +39,12 @@ CANDIDATES: dict[str, list[Any]] = {
         {"nodeorder": {"leastrequested.weight": 0}},
         {"binpack": {"binpack.resources": GPU, f"binpack.resources.{GPU}": 5}},
     ],
+    "fragmentation (FGD)": ["predicates", {"fragmentation": {"gpu": GPU, "card": 1000}}],
+    "fragmentation and binpack": [
+        "predicates",
+        {"fragmentation": {"gpu": GPU, "card": 1000}},
+        {"binpack": {"binpack.resources": GPU, f"binpack.resources.{GPU}": 5}},
+    ],
     "GPUs count five times, no balance": [
         "predicates",
         {"nodeorder": {"leastrequested.weight": 0, "balancedresource.weight": 0}},
@@ -60,14 +66,14 @@ class Outcome(NamedTuple):
     """GPUs that are free on nodes where no pod of the trace that requests one would find its cpu and memory."""
 
 
-def run(nodes: Path, pods: Path, name: str, plugins: list[Any]) -> Outcome:
+def run(nodes: Path, pods: Path, name: str, plugins: list[Any], seed: int = 1) -> Outcome:
     """Fill the cluster under one configuration."""
     conf = load(configuration({"actions": "allocate", "plugins": [["priority", "gang"], plugins]}), REGISTRY.actions)
     rows = list(_rows(nodes))
     queue = {"kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
     simulation = Simulation([queue, *(_node(row) for row in rows)], raw=True, now=0.0)
     have = sum(int(row["gpu"]) * 1000 for row in rows)
-    random, wanted = Random(1), list(_rows(pods))
+    random, wanted = Random(seed), list(_rows(pods))
     requested = number = 0
     first = 1.0
     while requested < have * DEMAND:
@@ -139,9 +145,18 @@ def _stranded(simulation: Simulation, wanted: list[dict[str, str]]) -> float:
 @click.command()
 @click.option("--nodes", type=click.Path(exists=True, path_type=Path), required=True, help="CSV of nodes.")
 @click.option("--pods", type=click.Path(exists=True, path_type=Path), required=True, help="CSV of pods.")
-def packing(nodes: Path, pods: Path) -> None:
+@click.option("--only", default="", help="Part of the names of the scores to compare.")
+@click.option("--seeds", default=1, help="Number of orders of the pods.")
+def packing(nodes: Path, pods: Path, only: str, seeds: int) -> None:
     """Fill a cluster from a trace under several scores, and compare how full it gets."""
     click.echo(f"{'scores':46} {'GPUs':>7} {'cpus':>7} {'waiting':>8} {'first wait':>11} {'stranded':>9}")
     for name, plugins in CANDIDATES.items():
-        o = run(nodes, pods, name, plugins)
-        click.echo(f"{name:46} {o.gpu:7.1%} {o.cpu:7.1%} {o.waiting:8} {o.first_wait:11.1%} {o.stranded:9.1%}")
+        if only not in name:
+            continue
+        for seed in range(1, seeds + 1):
+            o = run(nodes, pods, name, plugins, seed)
+            _line(o)
+
+
+def _line(o: Outcome) -> None:
+    click.echo(f"{o.name:46} {o.gpu:7.1%} {o.cpu:7.1%} {o.waiting:8} {o.first_wait:11.1%} {o.stranded:9.1%}")

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.batch_traces import batch_trace
+from volcano_py.api import scheduling
+from volcano_py.api.codec import from_manifest
 from volcano_py.cli.main import main
 from volcano_py.cli.trace import _notes, _text, _unit
 from volcano_py.scheduler.framework.config import DEFAULT_TEXT
 from volcano_py.simulate.batch import configuration
-from volcano_py.simulate.trace.engine import replay
+from volcano_py.simulate.trace.cards import Cards, take
+from volcano_py.simulate.trace.engine import Outcome, replay
 from volcano_py.simulate.trace.figures import figures, jain, plot
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode, read_jobs
 
@@ -198,3 +203,114 @@ def test_plots_end_when_almost_all_jobs_have_ended(tmp_path: Path, monkeypatch: 
     assert limits[:2] == [2.0, 2.0] and limits[2] is None, "hours"
     styles = {call.kwargs["label"]: call.kwargs["linestyle"] for call in axes.step.call_args_list}
     assert styles == {"a": "solid", "b": "dashed"}, "equal lines do not hide each other"
+
+
+def test_quick_cycles_decide_the_same() -> None:
+    """Without reports and hopeless cycles, in one queue and in two of which one is full."""
+    jobs = read_swf_text(batch_trace(3, 1.1, jobs=120, nodes=8, cores=16), 16)
+    nodes = [TraceNode(f"n{i}", {"cpu": 16_000, "memory": 2**30}) for i in range(8)]
+    capped = {"metadata": {"name": "user-1", "uid": "q"}, "spec": {"capability": {"cpu": "64"}}, "status": {}}
+    capped["status"] = {"state": "Open"}
+    for queues in ([], [from_manifest(scheduling.Queue, capped)]):
+        quick, whole = (replay(jobs, nodes, CONF, 600.0, queues=queues, quick=quick) for quick in (True, False))
+        assert quick.started == whole.started and quick.ended == whole.ended
+        assert quick.cycles < whole.cycles
+
+
+def read_swf_text(text: str, cores: int) -> list[TraceJob]:
+    with tempfile.NamedTemporaryFile("w", suffix=".swf") as file:
+        file.write(text)
+        file.flush()
+        return read_jobs(Path(file.name), cores)[0]
+
+
+SAMPLE = Path(__file__).parent / "data" / "cluster.swf"
+
+
+def test_a_real_header_comments_and_missing_fields_are_read() -> None:
+    jobs, skipped = read_jobs(SAMPLE, 16, skip=True)
+    assert skipped == 2  # cancelled before it ran; no processors
+    assert [(j.name, j.limit, j.queue, j.user, j.pods) for j in jobs] == [
+        ("job-1", 3600, "queue-1", "user-3", 2),
+        ("job-2", None, "queue-2", "user-4", 1),
+        ("job-4", 86400, "queue-1", "user-3", 1),
+        ("job-6", 600, "", "user-5", 8),
+    ]
+    with pytest.raises(TraceError, match=r"cluster.swf:19: job 3 has no run time"):
+        read_jobs(SAMPLE, 16)
+
+
+def test_jobs_belong_to_the_queue_of_their_user_or_of_the_trace(tmp_path: Path) -> None:
+    queues = tmp_path / "queues.yaml"
+    capped = "kind: Queue\nmetadata: {name: user-3}\nspec: {capability: {cpu: 16, memory: 1Ti}}\n"
+    queues.write_text(capped + "---\nkind: Queue\nmetadata: {name: queue-2}\n")
+    arguments = ["simulate", "trace", str(SAMPLE), "--nodes", "8x16", "--skip", "--interval", "10", "-o", "json"]
+    ran = CliRunner().invoke(main, [*arguments, "--queues", str(queues)])
+    found = json.loads(ran.stdout)["figures"]["built-in"]
+    assert found["jobs that started"] == 2  # job-1 needs more than its queue may have, job-6 the share of that queue
+    free = json.loads(CliRunner().invoke(main, arguments).stdout)["figures"]["built-in"]
+    assert free["jobs that started"] == 4
+    assert {"wait of the largest 5 %, p95", "wait of the smallest half, p95", "wait, max"} <= free.keys()
+    for text, says in (
+        ("kind: Pod", "document 1 is a Pod, and must be a Queue"),
+        ("kind: Queue", "document 1 has no metadata.name; set it"),
+        ("", "has no Queue; write manifests as for kubectl"),
+        ("kind: Queue\nmetadata: {name: a}\n---\nkind: Queue\nmetadata: {name: a}", "two Queues have the name a"),
+        ("kind: Queue\nmetadata: {name: a}\nspec: {weight: x}", "Queue a: "),
+        ("a: [", "not a YAML file"),
+    ):
+        queues.write_text(text)
+        ran = CliRunner().invoke(main, [*arguments, "--queues", str(queues)])
+        assert ran.exit_code == 2 and says in ran.stderr, text
+
+
+def test_waits_are_also_reported_by_size() -> None:
+    jobs = [TraceJob(f"j{i}", 0, 10, "u", 1, {"cpu": 1000 * (i + 1), "memory": 1}) for i in range(20)]
+    found = figures(jobs, Outcome({"cpu": 20_000}, {f"j{i}": float(i) for i in range(20)}))
+    assert found["wait of the largest 5 %, p95"] == 19 and found["wait of the smallest half, max"] == 9
+    assert found["wait, max"] == 19
+
+
+def gpu_job(name: str, at: float, cards: int, share: int, duration: float = 10) -> TraceJob:
+    requests = {"cpu": 1000, "memory": 1, GPU: cards * share}
+    return TraceJob(name, at, duration, "u", 1, requests, cards=cards, share=share)
+
+
+def test_a_share_belongs_to_one_card() -> None:
+    """Two cards with 400 free each are not one with 800, and a whole card is one that nobody uses."""
+    nodes = [TraceNode("n", {"cpu": 9000, "memory": 1000, GPU: 2000})]
+    shares = [gpu_job("a", 0, 1, 600, 100), gpu_job("b", 1, 1, 600, 50)]
+    outcome = replay(
+        [*shares, gpu_job("c", 2, 1, 800), gpu_job("d", 3, 1, 400), gpu_job("e", 60, 1, 1000)], nodes, CONF, 1.0
+    )
+    assert outcome.started["d"] == 3 and outcome.started["c"] >= outcome.ended["b"]
+    assert outcome.started["e"] >= outcome.ended["c"] and not outcome.faults
+    assert len(outcome.ended) == 5
+
+
+def test_cards_are_taken_where_the_least_is_free() -> None:
+    free = Cards([TraceNode("n", {GPU: 3000})]).free
+    assert [take(free, 0, gpu_job("j", 0, cards, share)) for cards, share in ((1, 500), (1, 300), (2, 1000))] == [
+        [0],
+        [0],
+        [1, 2],
+    ]
+    assert free.tolist() == [[200, 0, 0]] and take(free, 0, gpu_job("j", 0, 1, 300)) == []
+
+
+def test_filling_submits_until_more_is_requested_than_there_is(tmp_path: Path) -> None:
+    """Pods of 700 thousandths: one on each card, so that 70 % are allocated, and the fifth waits."""
+    pods, nodes = files(tmp_path)
+    pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,100,1,1,700\n")
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,2,V1\nn1,8000,1000,2,V1\n")
+    arguments = ["simulate", "trace", str(pods), "--nodes", str(nodes), "--arrivals", "fill"]
+    ran = CliRunner().invoke(main, [*arguments, "-o", "json"])
+    assert json.loads(ran.stdout)["figures"]["built-in"] == {
+        "GPU allocated at the first wait": 0.7,
+        "GPU allocated at arrivals of 100 %": 0.7,
+        "GPU allocated at arrivals of 130 %": 0.7,
+    }
+    assert "70.0%" in CliRunner().invoke(main, arguments).stdout
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,0,\n")
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 2 and "--arrivals fill needs GPUs" in ran.stderr

@@ -180,6 +180,7 @@ class PodSpec(ApiType):
     host_network: bool = False
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
     service_account_name: str = ""
     hostname: str = ""
     subdomain: str = ""

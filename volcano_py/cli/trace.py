@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +13,14 @@ import orjson
 from volcano_py.cli import terminal
 from volcano_py.cli.errors import describe_os_error, fail
 from volcano_py.cli.wrapping import wrapped
-from volcano_py.scheduler.framework.config import DEFAULT_TEXT, ConfigurationError
+from volcano_py.scheduler.framework.config import DEFAULT_TEXT, Configuration, ConfigurationError
 from volcano_py.simulate.batch import configuration
-from volcano_py.simulate.trace.engine import Outcome, replay
+from volcano_py.simulate.trace.engine import Outcome
 from volcano_py.simulate.trace.figures import figures, plot, require_matplotlib
-from volcano_py.simulate.trace.jobs import TraceError, TraceNode, read_jobs, read_nodes
+from volcano_py.simulate.trace.fill import fill
+from volcano_py.simulate.trace.jobs import TraceError, TraceJob, TraceNode, read_jobs, read_nodes
+from volcano_py.simulate.trace.queues import read_queues
+from volcano_py.simulate.trace.side_by_side import replay_all
 
 _LOW = 0.2
 """If less of the cluster is allocated, the jobs of a trace do not compete."""
@@ -50,6 +52,19 @@ STEPS = 2000
     "--interval", type=click.FloatRange(1), help="Duration of a step in seconds (default: 1/2000 of the trace)."
 )
 @click.option("--skip", is_flag=True, help="Skip invalid rows, and report their number.")
+@click.option("--queues", type=click.Path(path_type=Path), help="Path to a YAML file with Queues (default: one queue).")
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    help="Number of configurations that are replayed at the same time (default: one per core).",
+)
+@click.option(
+    "--arrivals",
+    type=click.Choice(["trace", "fill"]),
+    default="trace",
+    show_default=True,
+    help="When jobs arrive: as in the trace, or in random order without ends until 130 % of the GPUs are requested.",
+)
 @click.option("--seed", type=int, default=0, help="Seed for the choice among nodes with equal scores.")
 @click.option(
     "--plot", "folder", type=click.Path(path_type=Path), help="Path to a folder for plots (SVG; requires matplotlib)."
@@ -65,6 +80,9 @@ def trace(
     compress: float,
     interval: float | None,
     skip: bool,
+    queues: Path | None,
+    processes: int | None,
+    arrivals: str,
     seed: int,
     folder: Path | None,
     output: str,
@@ -77,17 +95,17 @@ def trace(
         if folder is not None:
             require_matplotlib()  # report it before the replay, which may take minutes
         cluster, cores = _nodes(nodes)
-        jobs, skipped = read_jobs(file, cores, skip)
+        jobs, skipped = read_jobs(file, cores, skip, arrivals == "fill")
         jobs = [msgspec.structs.replace(job, submitted=job.submitted / compress) for job in jobs[:limit]]
         loaded = {str(path): configuration(path.read_text(), False) for path in confs}
         loaded = loaded or {"built-in": configuration(DEFAULT_TEXT, False)}
         step = interval or max(1.0, (jobs[-1].submitted - jobs[0].submitted) / STEPS)
-        outcomes: dict[str, Outcome] = {}
-        seconds: dict[str, float] = {}
-        for name, conf in loaded.items():
-            begun = time.monotonic()
-            outcomes[name] = replay(jobs, cluster, conf, step, seed=seed)
-            seconds[name] = time.monotonic() - begun
+        if arrivals == "fill":
+            _fill(jobs, cluster, loaded, seed, output)
+            return
+        own = read_queues(queues) if queues is not None else []
+        replayed = replay_all(jobs, cluster, loaded, step, seed=seed, queues=own, processes=processes)
+        outcomes: dict[str, Outcome] = {name: one.outcome for name, one in replayed.items()}
         plots = plot(outcomes, jobs, folder) if folder is not None else []
     except (TraceError, ConfigurationError, UnicodeDecodeError) as error:
         fail(str(error), 2)
@@ -95,7 +113,7 @@ def trace(
         fail(describe_os_error(error), 2)
     if skipped:
         click.echo(f"skipped {skipped} invalid rows", err=True)
-    found = {name: {**figures(jobs, o), "run time": seconds[name]} for name, o in outcomes.items()}
+    found = {name: {**figures(jobs, o), "run time": replayed[name].seconds} for name, o in outcomes.items()}
     for name, outcome in outcomes.items():
         for fault in dict.fromkeys(outcome.faults):
             click.echo(f"plugin fault ({name}): {fault}", err=True)
@@ -120,6 +138,21 @@ def trace(
 
 
 _MOST_NAMED = 5
+
+
+def _fill(
+    jobs: list[TraceJob], nodes: list[TraceNode], configurations: dict[str, Configuration], seed: int, output: str
+) -> None:
+    """Print what is allocated when jobs arrive without end."""
+    found = {}
+    for name, conf in configurations.items():
+        outcome, found[name] = fill(jobs, nodes, conf, seed)
+        for fault in dict.fromkeys(outcome.faults):
+            click.echo(f"plugin fault ({name}): {fault}", err=True)
+    if output == "json":
+        click.echo(orjson.dumps({"figures": found}, option=orjson.OPT_INDENT_2))
+    else:
+        _table(found)
 
 
 def _nodes(text: str) -> tuple[list[TraceNode], int]:

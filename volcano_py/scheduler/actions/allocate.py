@@ -44,7 +44,7 @@ class Allocate(Action):
 
     def execute(self, session: Session) -> None:
         tried = session.cluster.keep(Tried).jobs
-        queues, jobs, tasks, sheets = _waiting(session, tried)
+        queues, jobs, tasks, sheets = waiting_jobs(session, tried)
         reservations = Reservations(session)
         entitled = entitled_gangs(session) if reclaims_for_entitled(session) else None
         while queues and not session.work.exhausted:
@@ -59,7 +59,8 @@ class Allocate(Action):
                 ready = allocate_job(session, queue, job, sheets[job.uid])
                 more = bool(sheets[job.uid])
             else:
-                ready = _allocate_flat(session, queue, job, tasks[job.uid])
+                may_start = self.may_start(session, job, tasks[job.uid])
+                ready = may_start and allocate_flat(session, queue, job, tasks[job.uid])
                 more = bool(tasks[job.uid])
             if ready:
                 if more:
@@ -73,6 +74,11 @@ class Allocate(Action):
         if not session.work.exhausted:
             tried.clear()
 
+    def may_start(self, session: Session, job: SessionJob, todo: TaskQueue) -> bool:
+        """Whether to try a job that is one gang. A replay of a trace, which reports no reasons, passes those that
+        certainly cannot start."""
+        return True
+
 
 class JobsToPlace(NamedTuple):
     """The jobs to place: their queues, the jobs of each queue, and by job the tasks or the worksheet."""
@@ -83,7 +89,7 @@ class JobsToPlace(NamedTuple):
     sheets: dict[str, Worksheet]
 
 
-def _waiting(session: Session, tried: Container[str]) -> JobsToPlace:
+def waiting_jobs(session: Session, tried: Container[str]) -> JobsToPlace:
     """What waits, without the jobs that were `tried` in an earlier part of the round."""
     found = JobsToPlace(PriorityQueue(session.orders.queue_before), {}, {}, {})
     enqueue_is_on = "enqueue" in session.configuration.actions
@@ -125,7 +131,7 @@ def _divided(job: SessionJob) -> bool:
     return bool(job.sub_jobs) and (job.has_policies or job.has_hard_topology)
 
 
-def _allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQueue) -> bool:
+def allocate_flat(session: Session, queue: Queue, job: SessionJob, todo: TaskQueue) -> bool:
     """Place tasks of a job that is one gang until it is ready, and bind them; returns whether it is ready."""
     sub = job.sub_jobs.get(job.uid)
     if sub is not None and sub.nominated_hyper_node:

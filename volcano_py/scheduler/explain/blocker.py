@@ -14,6 +14,7 @@ from volcano_py.scheduler.explain.claimants import claimants
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
+from volcano_py.scheduler.explain.reserved_nodes import reservation_cause
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
@@ -61,6 +62,9 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
         found.append(table.TOPOLOGY_NOT_READY.because())
     limit = _limit(session, job)
     nodes = _of_nodes(session, job)
+    reserved = reservation_cause(session, job)
+    if reserved is not None and not _lasting(nodes):
+        nodes.insert(0, reserved)
     if limit is not None and nodes and (_is_whole_cluster(session, limit) or _lasting(nodes)):
         nodes.append(limit)  # without other queues the share is the whole cluster: its nodes are full
     elif limit is not None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.pod_rules import affinity_text, spread_text
 from volcano_py.scheduler.explain.reasons import TableReason
+from volcano_py.scheduler.explain.reserved_nodes import reserved_for
 from volcano_py.scheduler.explain.selectors import selector_text, untolerated
 from volcano_py.scheduler.framework.cause import Cause, Value
 from volcano_py.scheduler.framework.search.node_rules import Filter
@@ -35,6 +36,7 @@ _ORDER: dict[str, tuple[int, TableReason]] = {
     "VolumeBinding": (4, table.VOLUME),
     "PodNumber": (8, table.NODE_PODS),
     "NodePorts": (9, table.NODE_PORTS),
+    "Reservation": (9, table.NODE_RESERVED),
     "NodeVolumeLimits": (10, table.VOLUME_LIMIT),
     "VolumeRestrictions": (10, table.VOLUME),
     "DynamicResources": (11, table.DEVICES),
@@ -161,6 +163,8 @@ def _cause(session: Session, task: Task, step: FilterStep, rejections: NDArray[n
         fields["selector"] = selector_text(task)
     if "taint" in wanted:
         fields["taint"] = untolerated(session, task, step.rejected)
+    if "job" in wanted:
+        fields["job"] = reserved_for(session)
     if "plugin" in wanted:
         fields["plugin"] = step.plugin
     if step.reason is table.POD_AFFINITY:

@@ -279,6 +279,20 @@ NODE_RESOURCES = _node_reason(
     "resource:n requested:a node:x free:a missing:a",
 )
 NODE_PODS = _node_reason("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
+NODE_RESERVED = _node_reason(
+    "NodeReserved",
+    "is|are reserved for a job that has waited longer ({job}), and the pod may not end before that one starts",
+    "Set volcano.sh/max-run-time to a shorter limit, or wait.",
+    "job:x",
+)
+JOB_RESERVED = _reason(
+    "Reserved",
+    _AREA,
+    "{count:node is|nodes are} reserved for the job, such as {node}: it starts at {start} at the latest if "
+    "what runs there ends within its limit; {ahead:job is|jobs are} ahead of it.",
+    "count:c node:x start:x ahead:c",
+    "Wait; a job that outlives its limit delays the start.",
+)
 NODE_PORTS = _node_reason("NodePorts", "uses|use the host port already", "Use another host port, or none.")
 POD_AFFINITY = _node_reason(
     "PodAffinity",

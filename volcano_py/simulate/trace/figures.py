@@ -36,25 +36,54 @@ def figures(jobs: Sequence[TraceJob], outcome: Outcome) -> dict[str, float]:
         "cycles": outcome.cycles,
         "makespan": max(outcome.ended.values(), default=0.0),
     }
+    if outcome.lost:
+        found["core-seconds lost by evictions"] = outcome.lost
     for name, resource in (("GPU", GPU), ("cpu", "cpu"), ("memory", "memory")):
         if outcome.capacity.get(resource):
             shares = [s.used[resource] / outcome.capacity[resource] for s in outcome.samples]
             found[f"{name} allocated, mean"] = _over_time(outcome.samples, shares)
             found[f"{name} allocated, highest"] = max(shares, default=0.0)
     if outcome.capacity.get(GPU):
-        found["GPU busy while jobs wait, mean"] = _while_waiting(outcome)
+        found["GPU busy while jobs wait, mean"] = _while_waiting(outcome, GPU)
         stranded = [s.stranded / outcome.capacity[GPU] for s in outcome.samples]
         found["GPU fragmentation, mean"] = _over_time(outcome.samples, stranded)
+    if outcome.capacity.get("cpu"):
+        found["cpu busy while jobs wait, mean"] = _while_waiting(outcome, "cpu")
     for name, values in (("wait", waits), ("completion", completions), ("slowdown", list(slowdowns.values()))):
         if values:
             found[f"{name}, mean"] = float(np.mean(values))
-            for percentile in (50, 90, 99):
+            for percentile in (50, 90, 95, 99):
                 found[f"{name}, p{percentile}"] = float(np.percentile(values, percentile))
+            found[f"{name}, max"] = float(max(values))
+    found |= _waits_by_size(jobs, outcome)
     by_user: dict[str, list[float]] = defaultdict(list)
     for name, slowdown in slowdowns.items():
         by_user[known[name].user].append(slowdown)
     if by_user:
         found["fairness (Jain, slowdown of users)"] = jain([float(np.mean(of)) for of in by_user.values()])
+    return found
+
+
+def _waits_by_size(jobs: Sequence[TraceJob], outcome: Outcome) -> dict[str, float]:
+    """The waits of the largest and of the smallest jobs. The size of a job is its largest share of a resource."""
+    capacity = {resource: amount for resource, amount in outcome.capacity.items() if amount}
+
+    def size(job: TraceJob) -> float:
+        return max((job.pods * job.requests.get(r, 0) / amount for r, amount in capacity.items()), default=0.0)
+
+    by_size = sorted(jobs, key=lambda job: (-size(job), job.submitted, job.name))
+    groups = {
+        "the largest 5 %": by_size[: -(-len(by_size) // 20)],
+        "the smallest half": by_size[-(len(by_size) // 2) :] if len(by_size) > 1 else [],
+    }
+    found = {}
+    for name, members in groups.items():
+        waits = [outcome.started[job.name] - job.submitted for job in members if job.name in outcome.started]
+        if waits:
+            found[f"wait of {name}, mean"] = float(np.mean(waits))
+            for percentile in (50, 95, 99):
+                found[f"wait of {name}, p{percentile}"] = float(np.percentile(waits, percentile))
+            found[f"wait of {name}, max"] = float(max(waits))
     return found
 
 
@@ -72,9 +101,9 @@ def _over_time(samples: Sequence[Sample], values: Sequence[float]) -> float:
     return float(np.average(values[:-1], weights=lengths))
 
 
-def _while_waiting(outcome: Outcome) -> float:
+def _while_waiting(outcome: Outcome, resource: str) -> float:
     pairs = zip(outcome.samples, outcome.samples[1:], strict=False)
-    spans = [(b.time - a.time, a.used[GPU] / outcome.capacity[GPU]) for a, b in pairs if a.waiting]
+    spans = [(b.time - a.time, a.used[resource] / outcome.capacity[resource]) for a, b in pairs if a.waiting]
     total = sum(length for length, _ in spans)
     return sum(length * share for length, share in spans) / total if total else 0.0
 

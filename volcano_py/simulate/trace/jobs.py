@@ -36,6 +36,14 @@ class TraceJob(Struct):
     """The requests of one pod: `cpu` in thousandths, `memory` in MiB, GPU."""
     models: tuple[str, ...] = ()
     """The GPU models that it accepts; empty: any."""
+    limit: float | None = None
+    """How long it may run as its user has stated (SWF: the requested time), in seconds; None: not stated."""
+    queue: str = ""
+    """The queue that the trace names: `queue-N` of SWF, the service class of openb; empty: none."""
+    cards: int = 0
+    """How many GPU cards one pod uses."""
+    share: int = 0
+    """Of each of them, in thousandths."""
 
 
 class TraceNode(Struct):
@@ -45,13 +53,14 @@ class TraceNode(Struct):
     model: str = ""
 
 
-def read_jobs(path: Path, cores: int, skip: bool = False) -> tuple[list[TraceJob], int]:
+def read_jobs(path: Path, cores: int, skip: bool = False, timeless: bool = False) -> tuple[list[TraceJob], int]:
     """The jobs of a file by time, and the number of rows that were left out. A file name that ends with .swf is SWF,
-    whose jobs have one pod per `cores` processors; others are openb. `skip`: leave out invalid rows.
+    whose jobs have one pod per `cores` processors; others are openb. `skip`: leave out invalid rows. `timeless`: leave
+    times out, which openb's variants do not have.
 
     Otherwise raises TraceError for the first such row, and OSError.
     """
-    rows = _swf(path, cores) if path.suffix == ".swf" else _openb(path)
+    rows = _swf(path, cores) if path.suffix == ".swf" else _openb(path, timeless)
     jobs: list[TraceJob] = []
     skipped = 0
     for row in rows:
@@ -98,10 +107,22 @@ def _csv(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, 
             raise TraceError(f"{path}: not a CSV file: {error}") from None
 
 
-def _openb(path: Path) -> Iterable[TraceJob | str]:
+def _openb(path: Path, timeless: bool) -> Iterable[TraceJob | str]:
     """Jobs, and for other rows the fault."""
-    columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time")
+    columns: tuple[str, ...] = (
+        "name",
+        "cpu_milli",
+        "memory_mib",
+        "num_gpu",
+        "gpu_milli",
+        "creation_time",
+        "deletion_time",
+    )
+    if timeless:
+        columns = columns[:5]
     for number, row in _csv(path, columns):
+        if timeless:
+            row |= {"creation_time": "0", "deletion_time": "0", "scheduled_time": ""}
         begun = "scheduled_time" if row.get("scheduled_time") else "creation_time"
         problem = _problem(row, (*columns[1:], begun))
         if problem:
@@ -118,7 +139,11 @@ def _openb(path: Path) -> Iterable[TraceJob | str]:
         }
         models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
         user = row.get("qos") or "all"
-        yield TraceJob(row["name"], float(row["creation_time"]), duration, user, 1, requests, models)
+        cards, share = _whole(row["num_gpu"]), _whole(row["gpu_milli"])
+        of_gpu = (cards, share) if cards and share else (0, 0)
+        yield TraceJob(
+            row["name"], float(row["creation_time"]), duration, user, 1, requests, models, None, user, *of_gpu
+        )
 
 
 def _problem(row: dict[str, str], columns: Iterable[str]) -> str:
@@ -172,4 +197,7 @@ def _swf(path: Path, cores: int) -> Iterable[TraceJob | str]:
             pods = -(-processors // cores)
             each = -(-processors // pods)
             requests = {"cpu": 1000 * each, "memory": memory * each, GPU: 0}
-            yield TraceJob(f"job-{text[0]}", submitted, duration, f"user-{int(fields[11])}", pods, requests)
+            limit = fields[8] if fields[8] > 0 else None
+            queue = f"queue-{int(fields[14])}" if len(fields) > 14 and fields[14] > 0 else ""
+            user = f"user-{int(fields[11])}"
+            yield TraceJob(f"job-{text[0]}", submitted, duration, user, pods, requests, (), limit, queue)

@@ -158,6 +158,8 @@ class _Search:
         self._largest = np.maximum(free.max(axis=1, initial=0.0), 1.0)
         self._part = parts.of
         self._classes: dict[_ClassKey, _Class] = {}
+        self._nowhere: set[_ClassKey] = set()
+        """Classes that no node accepts."""
         self._live = False
         """Whether rules depend on the pods that the search places, so that it has to place them in the session."""
         accepted = [self._class_of(task, parts.outside[parts.of[task.slot]]) for task in tasks]
@@ -181,14 +183,18 @@ class _Search:
     def _class_of(self, task: Task, outside: Bools | None) -> _Class | None:
         """The class of a task; None: no node accepts it."""
         session = self._session
-        known = self._classes.get(self._key(task))
+        key = self._key(task)
+        if key in self._nowhere:
+            return None
+        known = self._classes.get(key)
         if known is None:
             if session.rules.pre_predicate(task) is not None:
-                return None
+                return None  # it may depend on the task itself
             nodes = session.placement.accepted(task)
             if outside is not None:
                 nodes = nodes & ~outside
             if not nodes.any():
+                self._nowhere.add(key)
                 return None
             vector, rows = task.spec_class.vector(session.table), task.spec_class.checked_rows(session.table)
             self._live = self._live or _is_live(session, task)

@@ -1,0 +1,193 @@
+"""The reservations of a session, and the filter that keeps held nodes free for them.
+
+A pod may use a held node if its job is expected to end before the reservation starts, or if it fits beside: on what is
+expected to be free on the node at that time and is not reserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
+from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.resource import EPS
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class KeptReservations:
+    """What a session leaves to the next one: since when each job has a reservation."""
+
+    since: dict[str, float] = field(default_factory=dict)
+    reserved: list[Reserved] = field(default_factory=list)
+    """The last ones, for figures."""
+
+
+class Holder:
+    """Where the plugin leaves its book for the action."""
+
+    def __init__(self) -> None:
+        self.book: Book | None = None
+
+
+def book_of(session: Session) -> Book | None:
+    """The reservations of a session; None: the plugin is not configured."""
+    return session.shared(Holder, Holder).book
+
+
+class Book:
+    """A DOMAIN filter: what it rejects depends on the reservations and on what the session has placed."""
+
+    name = "Reservation"
+    scope: Literal[Scope.DOMAIN] = DOMAIN
+
+    def __init__(self, session: Session, first: list[SessionJob], most: int, default_limit: float | None) -> None:
+        self.first = first
+        """The jobs that start before the others, in their order."""
+        self.most = most
+        """For how many of these nodes are held at the same time."""
+        self.reserved: list[Reserved] = []
+        self.reasons: list[Reason] = []
+        self._session = session
+        self._default = default_limit
+        self._ends: ExpectedEnds | None = None
+        self._merged: ExpectedEnds | None = None
+        """With what the session has placed."""
+        self._beside: list[Floats] = []
+        """By reservation: what is free on its nodes when it starts beside what is idle now, without what it takes."""
+        self._open = False
+        self._new: dict[str, tuple[int, Floats, float]] = {}
+        """What the session has placed, by task: node, amounts, expected end."""
+
+    # ---- as a filter ---------------------------------------------------------------------------------------
+
+    def applies(self, task: Task) -> bool:
+        return True
+
+    def filter(self, task: Task) -> Codes:
+        codes = np.zeros(len(self._session.table), dtype=np.int32)
+        if not self.reserved or self._open:
+            return codes
+        end = self._end_of(task)
+        for i, held in enumerate(self.reserved):
+            if held.job == task.job or end <= held.start:
+                continue
+            rows = task.spec_class.checked_rows(self._session.table)
+            needs = task.spec_class.vector(self._session.table)
+            free = self._free() + self._beside[i]
+            short = (free[rows] + EPS < needs[rows][:, None]).any(axis=0)
+            taken = held.amounts.any(axis=0)
+            codes[(codes == 0) & taken & short] = i + 1
+        return codes
+
+    def placed(self, task: Task, node: int) -> str | None:
+        """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
+        self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
+        self._merged = None
+        self._count(task, +1)
+        return None
+
+    def removed(self, task: Task, node: int) -> None:
+        """The session has undone a placement, or evicts a task."""
+        if task.key in self._new:
+            self._count(task, -1)
+            del self._new[task.key]
+            self._merged = None
+
+    def _count(self, task: Task, sign: int) -> None:
+        node, amounts, end = self._new[task.key]
+        for held, beside in zip(self.reserved, self._beside, strict=True):
+            if held.job != task.job and end <= held.start:
+                beside[:, node] += sign * amounts
+
+    def _free(self) -> Floats:
+        """What is idle now and not held for a nominated pod; what is being released counts at its end, which is now."""
+        numbers = self._session.numbers
+        return numbers.idle - numbers.pipelined
+
+    def _end_of(self, task: Task) -> float:
+        limit = limit_in(self._session, task, self._default)
+        return inf if limit is None else self._session.now + limit
+
+    # ---- reserving -----------------------------------------------------------------------------------------
+
+    def reserve(self, job: SessionJob) -> Reserved | None:
+        """Hold nodes for a gang from the earliest time on at which it can start; None: there is none."""
+        session = self._session
+        gang = self._gang(job)
+        if not gang:
+            return None
+        limit = limit_in(session, next(iter(job.tasks.values())), self._default)
+        idle, ends = self._free(), self._ends_now()
+        found = earliest_start(job.uid, gang, limit, session.now, idle, ends, self.reserved, self._domains(job))
+        if found is None:
+            return None
+        self.reserved.append(found)
+        # without the time, which would change what is written about other jobs whenever it moves
+        self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", Code.UNSCHEDULABLE))
+        free = ends.freed(found.start, idle.shape[1])
+        for other in self.reserved[:-1]:
+            if other.until > found.start and other.start <= found.start:
+                free = free - other.amounts
+        self._beside.append(free - found.amounts)
+        return found
+
+    def _ends_now(self) -> ExpectedEnds:
+        if self._ends is None:
+            self._ends = expected_ends(self._session, self._default)
+        if self._merged is None:
+            self._merged = self._ends.with_pods(self._new.values())
+        return self._merged
+
+    def _gang(self, job: SessionJob) -> list[Members]:
+        """The pods that the gang needs to start, by class."""
+        session = self._session
+        missing = job.min_available - job.ready_num
+        pending = [task for task in session.pending(job) if not task.sched_gated][: max(0, missing)]
+        if (
+            not pending
+            or len(pending) < missing
+            or any(sub.constraint for sub in job.sub_jobs.values() if sub.uid != job.uid)
+        ):
+            return []  # complete gangs, and no sub-groups with domains of their own
+        found: dict[int, Members] = {}
+        self._open = True
+        try:
+            for task in pending:
+                known = found.get(task.spec_class.id)
+                if known is not None:
+                    known.count += 1
+                    continue
+                if session.rules.pre_predicate(task) is not None:
+                    return []
+                nodes = session.placement.accepted(task, check_capacity=False)
+                rows = task.spec_class.checked_rows(session.table)
+                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes)
+        finally:
+            self._open = False
+        return list(found.values())
+
+    def _domains(self, job: SessionJob) -> list[NDArray[np.bool_]]:
+        """The nodes of each HyperNode within which a job with a hard topology must be; empty: it has none."""
+        constraint = job.constraint
+        topology = self._session.topology
+        if constraint is None:
+            return []
+        if constraint.label:
+            names, column = topology.by_label(constraint.label)
+            return [column == i for i in range(len(names))]
+        if constraint.tier is None or constraint.tier >= topology.root_tier:
+            return []
+        tiers = range(constraint.tier, 0, -1)
+        return [topology.mask(name) for tier in tiers for name in topology.of_tier(tier)]

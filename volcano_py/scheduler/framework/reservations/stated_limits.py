@@ -1,0 +1,62 @@
+"""How long a job may run, as its user states it. Not in Volcano.
+
+The first of: the annotation `volcano.sh/max-run-time` of the PodGroup (the controllers copy it from a Job) or of the
+pods, Kueue's label `kueue.x-k8s.io/max-exec-time-seconds`, and `spec.activeDeadlineSeconds` of the pods. Of several
+pods the longest counts, and one without a limit leaves the job without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isfinite
+
+from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
+
+MAX_RUN_TIME = "volcano.sh/max-run-time"
+"""Annotation: a duration such as 2h30m, or seconds."""
+KUEUE_MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
+LONGEST = 366 * 86_400.0
+"""Longer limits promise nothing, so that they count as none."""
+
+
+def limit_of(job: Job) -> float | None:
+    """The limit of a job in seconds; None: none is stated, or it is not usable."""
+    if job.pod_group is not None:
+        meta = job.pod_group.metadata
+        found = _stated(meta.annotations or {}, meta.labels or {})
+        if found is not None:
+            return found if found < inf else None
+    longest = 0.0
+    for task in job.tasks.values():
+        if task.status in (st.SUCCEEDED, st.FAILED):
+            continue
+        limit = _of_pod(task)
+        if limit is None:
+            return None
+        longest = max(longest, limit)
+    return longest or None
+
+
+def _of_pod(task: Task) -> float | None:
+    found = _stated(task.annotations, task.labels)
+    if found is None and task.pod.spec.active_deadline_seconds is not None:
+        found = _usable(float(task.pod.spec.active_deadline_seconds))
+    return found if found is not None and found < inf else None
+
+
+def _stated(annotations: Mapping[str, str], labels: Mapping[str, str]) -> float | None:
+    """What annotation or label state; infinite if it is not usable, None without them."""
+    text = annotations.get(MAX_RUN_TIME) or labels.get(KUEUE_MAX_EXEC_TIME)
+    if text is None:
+        return None
+    try:
+        return _usable(float(text) if text.isascii() and text.replace(".", "", 1).isdecimal() else parse_duration(text))
+    except ValueError:
+        return inf
+
+
+def _usable(seconds: float) -> float:
+    return seconds if isfinite(seconds) and 0 < seconds <= LONGEST else inf

@@ -1,0 +1,205 @@
+"""fairshare: queues, and the owners of jobs within them, that have used less of their share come first. Not in Volcano.
+
+Slurm's Fair Tree is the model: queues are compared below their lowest common parent, by the usage of their subtree
+divided by their weight; then jobs of a queue by the usage of their owner divided by the owner's weight. What is placed,
+and what comes before a job in the order of its owner, counts as used for `ahead`, so that owners take turns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+from msgspec import field
+
+from volcano_py.api.duration import parse_duration
+from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.incremental_state import state_of
+from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.fairshare.usage import Owner, Usage
+
+OWNER = "volcano.sh/owner"
+_DAY = 86_400.0
+_DIGITS = 6
+"""Decimal places of keys: smaller differences of usage are none, and creation time decides."""
+_Held = dict[str, tuple[Owner, float]]
+
+
+class Fairshare(Plugin):
+    """See `Arguments`."""
+
+    name = "fairshare"
+
+    class Arguments(PluginArguments):
+        half_life: str = field(default="168h", name="half-life")
+        """After this time usage counts half."""
+        ahead: str = "1h"
+        """What is held or about to be placed counts as if it were used for this time."""
+        owner: str = OWNER
+        """The label or annotation of PodGroups that names the owner; without it the namespace is the owner."""
+        weights: dict[str, float] = field(default_factory=dict)
+        """By owner: the weight of its share; 1 for others."""
+        resources: list[str] = field(default_factory=list)
+        """The resources that count, such as nvidia.com/gpu; empty: all."""
+
+    arguments: Arguments
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__(arguments)
+        read = self.arguments
+        self.half_life = self._seconds("half-life", read.half_life, 7 * _DAY)
+        self.ahead = self._seconds("ahead", read.ahead, 3600.0)
+        self.weights: dict[str, float] = {}
+        for owner, weight in read.weights.items():
+            if isfinite(weight) and weight > 0:
+                self.weights[owner] = weight
+            else:
+                self.warn(f"argument weights: the weight of {owner} is {weight}, and must be above 0; 1 is used")
+
+    def on_session_open(self, session: Session) -> None:
+        self._whole = [
+            (name, amount)
+            for name in session.total.names()
+            if (amount := session.total[name]) > 0
+            and (not self.arguments.resources or name in self.arguments.resources)
+        ]
+        held = self._held(session)
+        usage = session.cluster.keep(Usage)
+        if usage.at is None:
+            usage.begin(session.now, self.half_life, self._since(session.cluster, held))
+        totals: dict[Owner, float] = defaultdict(float)
+        for owner, share in held.values():
+            totals[owner] += share
+        usage.advance(session.now, self.half_life, totals)
+        self._of_owner = {
+            owner: usage.used.get(owner, 0.0) + totals.get(owner, 0.0) * self.ahead
+            for owner in sorted({*usage.used, *totals})
+        }
+        self._of_queue: dict[str, float] = defaultdict(float)
+        self._parents = session.queue_parents
+        for owner, amount in self._of_owner.items():
+            for queue in self._path(owner.queue):
+                self._of_queue[queue] += amount
+        self._ranks: dict[str, float] | None = None
+        self._session = session
+        session.add_queue_order(self._order)
+        session.add_job_order(self._rank)
+        session.add_event_handler(
+            lambda task, _: self._moved(task, +1),
+            lambda task, _: self._moved(task, -1),
+            allocate_run=lambda tasks, _: self._moved(tasks[0], +len(tasks)),
+        )
+        for queue in session.queues:
+            of_queue = sum(amount for owner, amount in usage.used.items() if owner.queue == queue)
+            session.gauges.append(("queue_decayed_usage_seconds", {"queue_name": queue}, of_queue))
+
+    # ---- usage -----------------------------------------------------------------------------------------------
+
+    def _held(self, session: Session) -> _Held:
+        """What each job holds: its owner and its share of the cluster."""
+
+        def apply(state: _Held, cluster: Cluster, changed: set[str]) -> None:
+            for uid in changed:
+                job = cluster.jobs.get(uid)
+                share = self._share(job.allocated) if job is not None else 0.0
+                if job is not None and share > 0:
+                    state[uid] = self._owner(job), share
+                else:
+                    state.pop(uid, None)
+
+        def build(cluster: Cluster) -> _Held:
+            state: _Held = {}
+            apply(state, cluster, set(cluster.jobs))
+            return state
+
+        version = (tuple(self._whole), self.arguments.owner)
+        return state_of(session.cluster, self.name, version, build, apply, session.cluster.check_states)
+
+    def _share(self, amounts: Resource) -> float:
+        return max((amounts[name] / whole for name, whole in self._whole), default=0.0)
+
+    def _owner(self, job: Job) -> Owner:
+        found = None
+        if job.pod_group is not None:
+            meta = job.pod_group.metadata
+            key = self.arguments.owner
+            found = (meta.labels or {}).get(key) or (meta.annotations or {}).get(key)
+        return Owner(job.queue, found or job.namespace)
+
+    def _since(self, cluster: Cluster, held: _Held) -> Iterator[tuple[Owner, float, float]]:
+        """What runs, each pod since its start."""
+        for uid, (owner, _) in sorted(held.items()):
+            for task in cluster.jobs[uid].tasks.values():
+                text = task.pod.status.start_time
+                if text and task.status == st.RUNNING:
+                    yield owner, self._share(task.request), parse_time(text)
+
+    # ---- orders ----------------------------------------------------------------------------------------------
+
+    def _path(self, queue: str) -> list[str]:
+        """The queue and its parents, up to the root."""
+        found = [queue]
+        while (parent := self._parents.get(found[-1], "")) and parent not in found:
+            found.append(parent)
+        return found
+
+    def _order(self, left: Queue, right: Queue) -> int:
+        a, b = self._path(left.name)[::-1], self._path(right.name)[::-1]
+        at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+        if at is None:
+            return 0
+        mine, theirs = self._level(a[at]), self._level(b[at])
+        return (mine > theirs) - (mine < theirs)
+
+    def _level(self, queue: str) -> float:
+        """The usage of a queue and its children, by its weight."""
+        found = self._session.queues.get(queue)
+        return round(self._of_queue[queue] / max(found.weight if found is not None else 1, 1), _DIGITS)
+
+    def _rank(self, job: SessionJob) -> float:
+        if self._ranks is None:
+            self._ranks = self._all_ranks()
+        found = self._ranks.get(job.uid)
+        if found is None:
+            owner = self._owner(job.model)
+            found = self._of_owner.get(owner, 0.0) / self.weights.get(owner.name, 1.0)
+        return round(found, _DIGITS)
+
+    def _all_ranks(self) -> dict[str, float]:
+        """By waiting job: the usage of its owner when the owner's earlier jobs are placed, by the owner's weight."""
+        before = dict(self._of_owner)
+        ranks: dict[str, float] = {}
+        waiting = [job for job in self._session.jobs.active() if job.counts[st.PENDING]]
+        for job in sorted(waiting, key=lambda job: (-job.priority, job.created, job.uid)):
+            owner = self._owner(job.model)
+            used = before.get(owner, 0.0)
+            ranks[job.uid] = used / self.weights.get(owner.name, 1.0)
+            before[owner] = used + self._share(job.model.total_request) * self.ahead
+        return ranks
+
+    def _moved(self, task: Task, count: int) -> None:
+        job = self._session.cluster.jobs.get(task.job)
+        if job is not None:
+            for queue in self._path(job.queue):
+                self._of_queue[queue] += count * self._share(task.request) * self.ahead
+
+    def _seconds(self, name: str, text: str, default: float) -> float:
+        try:
+            seconds = parse_duration(text)
+            if seconds > 0:
+                return seconds
+            problem = f"{text} is not above 0"
+        except ValueError as e:
+            problem = str(e)
+        self.warn(f"argument {name}: {problem}; {default / 3600:g}h is used")
+        return default
