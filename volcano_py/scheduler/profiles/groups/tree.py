@@ -24,6 +24,22 @@ class Tree:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._below: dict[GroupId, dict[GroupId, None]] = {}
+        """The groups that name a parent, which may not exist."""
+
+    def changed(self, old: AnyGroup | None, new: AnyGroup | None) -> None:
+        """A group was created (`old` is None), has changed, or was deleted (`new` is None)."""
+        for group in (old, new):
+            above = parent_of(group) if group is not None else None
+            if group is not None and above is not None:
+                siblings = self._below.setdefault(above, {})
+                at = GroupId(isinstance(group, CompositePodGroup), group.key)
+                if group is new:
+                    siblings[at] = None
+                else:
+                    siblings.pop(at, None)
+                if not siblings:
+                    del self._below[above]
 
     def group(self, at: GroupId) -> AnyGroup | None:
         found: AnyGroup | None = (self._cluster.composites if at.composite else self._cluster.groups).get(at.key)
@@ -58,13 +74,9 @@ class Tree:
 
     def children(self, of: GroupId) -> list[GroupId]:
         """The groups that name a CompositePodGroup as their parent, in the order in which they are tried."""
-        found: list[tuple[str, str, GroupId]] = []
-        for composite, groups in ((True, self._cluster.composites), (False, self._cluster.groups)):
-            for key, group in groups.items():
-                if parent_of(group) == of:
-                    meta = group.metadata
-                    found.append((meta.creation_timestamp or "", meta.name, GroupId(composite, key)))
-        return [at for _, _, at in sorted(found)]
+        groups = ((at, self.group(at)) for at in self._below.get(of, ()))
+        rows = ((g.metadata.creation_timestamp or "", g.metadata.name, at) for at, g in groups if g is not None)
+        return [at for _, _, at in sorted(rows)]
 
     def pod_groups(self, root: GroupId) -> list[str]:
         """The keys of the PodGroups of a tree, depth first."""
