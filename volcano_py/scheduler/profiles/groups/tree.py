@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
+from volcano_py.scheduler.model.group_names import native_uid
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.pod_info import PodInfo
 
@@ -42,7 +43,12 @@ class Tree:
                     del self._below[above]
 
     def group(self, at: GroupId) -> AnyGroup | None:
-        found: AnyGroup | None = (self._cluster.composites if at.composite else self._cluster.groups).get(at.key)
+        if at.composite:
+            return self._cluster.composites.get(at.key)
+        found = self._cluster.groups.get(at.key)
+        if found is None:  # the groups of a session
+            job = self._cluster.model.jobs.get(native_uid(at.key))
+            found = job.native if job is not None else None
         return found
 
     def root_of(self, key: str) -> GroupId | None:
@@ -92,7 +98,10 @@ class Tree:
         """The pods of a tree that are bound or assumed, with their nodes."""
         tasks = self._cluster.model.tasks
         for key in self.pod_groups(at):
-            for pod in self._cluster.members.get(key, ()):
+            known = self._cluster.members.get(key, {})
+            job = self._cluster.model.jobs.get(native_uid(key))
+            of_session = [t.pod.key for t in job.tasks.values()] if job is not None else ()
+            for pod in dict.fromkeys((*known, *of_session)):
                 if self._cluster.is_placed(pod):
                     yield self._cluster.info(tasks[pod].pod), tasks[pod].node or ""
 
