@@ -59,7 +59,12 @@ def preempt(
     weaker.sort(key=units.importance)
     with trial.undone():
         put_back = {p.key: trial.evict(p) for unit in weaker for p in unit}
-        result = attempt()
+        # The nodes of kube-scheduler's simulation are copies without images: none of them is preferred.
+        cluster.without_images = True
+        try:
+            result = attempt()
+        finally:
+            cluster.without_images = False
         placed = result.placed()
         if not result.ok:
             return Preempted(f"{PREFIX}{', '.join(result.reasons)}")
