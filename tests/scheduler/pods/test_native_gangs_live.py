@@ -136,3 +136,18 @@ async def test_an_upgrade_of_the_cluster_from_v1alpha2_to_v1beta1(tmp_path, api)
             put_pod(api, f"new-{i}", "packed", schedulingGroup={"podGroupName": "new"})
         await running.until(lambda: len(running.bound("new")) == 2)
         await running.until(lambda: initially(api, "new") == "True Scheduled")
+
+
+async def test_a_profile_of_1_37_preempts_a_gang_of_the_session_as_a_whole(tmp_path, api):
+    api.native_gangs, api.native_version = True, "v1beta1"
+    put_node(api, "n1", "1")
+    put_node(api, "n2", "1")
+    put_native_gang(api, "gang", 2, disruptionMode={"all": {}})
+    for i in range(2):
+        put_pod(api, f"member-{i}", "packed", cpu="1", schedulingGroup={"podGroupName": "gang"})
+    options = {"kubernetes_version": "1.37", "feature_gates": {"GenericWorkload": True}}
+    async with live(tmp_path, api, **options) as running:
+        await running.until(lambda: len(running.bound("member")) == 2)
+        put_pod(api, "vip", cpu="1", priority=100)
+        await running.until(lambda: running.bound("vip"))
+        await running.until(lambda: len(events(api, "Preempted")) == 2)

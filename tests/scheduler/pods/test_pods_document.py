@@ -58,3 +58,15 @@ def test_invalid_settings_of_the_process(tmp_path, text, message):
     with pytest.raises(ConfigurationError) as error:
         with_file(options(tmp_path, text))
     assert message in str(error.value)
+
+
+def test_the_version_of_kubernetes_selects_gates_and_order(tmp_path):
+    given = options(tmp_path, "profiles: [{schedulerName: pods}]", kubernetes_version="1.37")
+    found = ProfilesFile(given)
+    assert found.configuration.release.name == "1.37" and "StorageCapacityScoring" in found.features
+    filters = found.configuration.profiles[0].points["filter"]
+    assert filters.index("NodeName") < filters.index("NodeUnschedulable")
+    earlier = ProfilesFile(options(tmp_path, "profiles: [{schedulerName: pods}]"))
+    assert "StorageCapacityScoring" not in earlier.features
+    with pytest.raises(ConfigurationError, match="--kubernetes-version: Kubernetes version 'new': write it as one of"):
+        ProfilesFile(options(tmp_path, "profiles: []", kubernetes_version="new"))

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import ClassVar
+
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.profiles.decisions import Evict
+from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
+from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
+from volcano_py.scheduler.profiles.release import V1_37
 
 GATES = ("GangScheduling", "GenericWorkload", "SchedulerPopFromBackoffQ")
 
@@ -145,3 +155,34 @@ def test_budgets_count_the_members_on_other_nodes() -> None:
     t.scheduler.cluster.model.upsert("PodDisruptionBudget", from_manifest(PodDisruptionBudget, budget))
     t.pod("urgent", cpu=2, priority=10)
     assert evicted(t) == {"single"}
+
+
+class Counting(Filter):
+    """Counts the calls for each node."""
+
+    name = "Counting"
+    scope = LOCAL
+    calls: ClassVar[Counter[str]] = Counter()
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        self.calls[node.name] += 1
+        return SUCCESS
+
+
+def test_putting_back_victims_evaluates_only_the_nodes_of_placed_pods() -> None:
+    """With every node evaluated for every unit, a gang could not preempt in a large cluster."""
+    features = ("GenericWorkload",)
+    t = Trial(Counting, features=features, release=V1_37)
+    for n in range(20):
+        t.node(f"n{n}", cpu=2)
+        for i in range(2):
+            t.pod(f"v{n}-{i}", nodeName=f"n{n}")
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 5}
+    metadata = {"name": "g", "namespace": "default", "uid": "g"}
+    t.scheduler.set_group(from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec}), 0)
+    for name in ("a", "b"):
+        t.pod(name, cpu=2, priority=5, schedulingGroup={"podGroupName": "g"})
+    Counting.calls.clear()
+    decided = t.run()
+    assert len([d for d in decided if isinstance(d, Evict)]) == 4
+    assert max(Counting.calls.values()) < 20, "38 of the 40 victims run on other nodes"

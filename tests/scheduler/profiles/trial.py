@@ -13,6 +13,7 @@ from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
+from volcano_py.scheduler.profiles.release import DEFAULT, Release
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 
@@ -26,6 +27,7 @@ class Trial:
         points: Mapping[str, Any] | None = None,
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
         features: Sequence[str] = (),
+        release: Release = DEFAULT,
     ) -> None:
         registry = {**REGISTRY, **{p.name: of(p) for p in plugins}}
         names = [p.name for p in plugins] + [n for n in arguments or () if n not in REGISTRY]
@@ -36,7 +38,7 @@ class Trial:
         given = [{"name": n, "args": dict(a)} for n, a in (arguments or {}).items()]
         document = config or {"profiles": [{"plugins": chosen, "pluginConfig": given}]}
         gates = frozenset(features)
-        self.scheduler = PodScheduler(load(document, gates, registry), gates)
+        self.scheduler = PodScheduler(load(document, gates, registry, release), gates)
         self.now = 0.0
         self.pods: dict[str, PodInfo] = {}
         self.decided: list[Decision] = []

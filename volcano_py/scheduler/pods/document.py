@@ -20,6 +20,7 @@ from volcano_py.scheduler.configuration.reload import file_version, read_text
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
 from volcano_py.scheduler.profiles import configuration as profiles
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
+from volcano_py.scheduler.profiles.release import release_of
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,11 @@ class ProfilesFile:
     def __init__(self, options: Options, registry: Registry = REGISTRY) -> None:
         """Read it for the first time. `registry`: the plugins that profiles can name. Raises ConfigurationError."""
         self.path = options.config
-        self.features = profiles.features_of(options.feature_gates)
+        try:
+            self._release = release_of(options.kubernetes_version)
+        except ValueError as error:
+            raise ConfigurationError(f"--kubernetes-version: {error}") from None
+        self.features = profiles.features_of(options.feature_gates, self._release)
         self._registry = registry
         self._session = frozenset(options.scheduler_names)
         self._version = file_version(self.path)
@@ -87,7 +92,7 @@ class ProfilesFile:
     def _read(self) -> profiles.Configuration:
         document = _document(self.path)
         try:
-            found = profiles.load(document, self.features, self._registry)
+            found = profiles.load(document, self.features, self._registry, self._release)
         except profiles.ConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
         _check_names([p.name for p in found.profiles], self._session, self.path)

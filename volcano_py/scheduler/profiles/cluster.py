@@ -57,6 +57,8 @@ class Cluster:
         self._within: dict[str, NodeInfo] | None = None
         """The only nodes that count, while a placement is tried."""
         self._columns_within: Columns | None = None
+        self.without_images = False
+        """Whether images on nodes do not count, as in kube-scheduler while a root group tries evictions."""
 
     @property
     def nodes(self) -> dict[str, NodeInfo]:

@@ -206,7 +206,7 @@ class Profile:
             named = np.zeros(len(ok), dtype=np.bool_)
             named[[index[name] for name in only if name in index]] = True
             ok = ok & named
-        if not self._looks_further(state):
+        if not self.looks_further(state):
             state.per_node = view.per_node
         else:
             ok, complete = fitting(self._active(self._far_filters, state), state, pod, view.columns, ok)
@@ -272,7 +272,7 @@ class Profile:
     def rejections(self, state: CycleState, pod: PodInfo, found: Feasible, only: set[str] | None) -> dict[str, Status]:
         """Why each node does not fit, if none does; nodes that are not in `only` may be missing."""
         columns = found.view.columns
-        if self._looks_further(state):
+        if self.looks_further(state):
             candidates = (n for n in columns.infos if n.name not in found.rejected and (only is None or n.name in only))
             others = {n.name: self.filter_with_nominated(state, pod, n) for n in candidates}
             return {n: found.rejected.get(n) or others[n] for n in columns.index if n in found.rejected or n in others}
@@ -284,7 +284,7 @@ class Profile:
         rejected |= {name: _HELD for name in columns.index if name in self._cluster.model.held}
         return {**rejected, **found.rejected}
 
-    def _looks_further(self, state: CycleState) -> bool:
+    def looks_further(self, state: CycleState) -> bool:
         """Whether filters that evaluate more than one node take part for a pod."""
         return any(f.name not in state.skip_filter for f in self._far_filters)
 

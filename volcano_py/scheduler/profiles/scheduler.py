@@ -153,6 +153,7 @@ class PodScheduler:
             self._groups_changed(old, None, now)
 
     def _groups_changed(self, old: AnyGroup | None, new: AnyGroup | None, now: float) -> None:
+        self._world.tree.changed(old, new)
         if isinstance(self.queue, GroupedQueue):
             fewer = old is not None and new is not None and least_of(new) < least_of(old)
             self.queue.groups_changed(now, fewer_needed=fewer)

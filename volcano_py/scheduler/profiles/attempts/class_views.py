@@ -27,7 +27,7 @@ from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 _FEW = 6
 """Up to this number, changed nodes are evaluated one by one; more are evaluated in one vector pass."""
 _MOST_VIEWS = 256
-_Key = tuple[SpecClass, int, frozenset[str]]
+_Key = tuple[SpecClass, int, frozenset[str], bool]
 
 
 class ClassView:
@@ -74,7 +74,8 @@ class ClassViews:
         """The view of a pod's class, up to date."""
         columns = self._cluster.columns
         filters = [f for f in self._filters if f.name not in state.skip_filter]
-        key = (self._cluster.class_of(pod), pod.priority, frozenset(f.name for f in filters))
+        names = frozenset(f.name for f in filters)
+        key = (self._cluster.class_of(pod), pod.priority, names, self._cluster.without_images)
         view = self._views.get(key)
         if view is None or view.columns is not columns or view.generation != columns.generation:
             self._views.pop(key, None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
+from volcano_py.scheduler.model.jobs.group_names import native_uid
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
@@ -24,9 +25,30 @@ class Tree:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._below: dict[GroupId, dict[GroupId, None]] = {}
+        """The groups that name a parent, which may not exist."""
+
+    def changed(self, old: AnyGroup | None, new: AnyGroup | None) -> None:
+        """A group was created (`old` is None), has changed, or was deleted (`new` is None)."""
+        for group in (old, new):
+            above = parent_of(group) if group is not None else None
+            if group is not None and above is not None:
+                siblings = self._below.setdefault(above, {})
+                at = GroupId(isinstance(group, CompositePodGroup), group.key)
+                if group is new:
+                    siblings[at] = None
+                else:
+                    siblings.pop(at, None)
+                if not siblings:
+                    del self._below[above]
 
     def group(self, at: GroupId) -> AnyGroup | None:
-        found: AnyGroup | None = (self._cluster.composites if at.composite else self._cluster.groups).get(at.key)
+        if at.composite:
+            return self._cluster.composites.get(at.key)
+        found = self._cluster.groups.get(at.key)
+        if found is None:  # the groups of a session
+            job = self._cluster.model.jobs.get(native_uid(at.key))
+            found = job.native if job is not None else None
         return found
 
     def root_of(self, key: str) -> GroupId | None:
@@ -58,13 +80,9 @@ class Tree:
 
     def children(self, of: GroupId) -> list[GroupId]:
         """The groups that name a CompositePodGroup as their parent, in the order in which they are tried."""
-        found: list[tuple[str, str, GroupId]] = []
-        for composite, groups in ((True, self._cluster.composites), (False, self._cluster.groups)):
-            for key, group in groups.items():
-                if parent_of(group) == of:
-                    meta = group.metadata
-                    found.append((meta.creation_timestamp or "", meta.name, GroupId(composite, key)))
-        return [at for _, _, at in sorted(found)]
+        groups = ((at, self.group(at)) for at in self._below.get(of, ()))
+        rows = ((g.metadata.creation_timestamp or "", g.metadata.name, at) for at, g in groups if g is not None)
+        return [at for _, _, at in sorted(rows)]
 
     def pod_groups(self, root: GroupId) -> list[str]:
         """The keys of the PodGroups of a tree, depth first."""
@@ -80,7 +98,10 @@ class Tree:
         """The pods of a tree that are bound or assumed, with their nodes."""
         tasks = self._cluster.model.tasks
         for key in self.pod_groups(at):
-            for pod in self._cluster.members.get(key, ()):
+            known = self._cluster.members.get(key, {})
+            job = self._cluster.model.jobs.get(native_uid(key))
+            of_session = [t.pod.key for t in job.tasks.values()] if job is not None else ()
+            for pod in dict.fromkeys((*known, *of_session)):
                 if self._cluster.is_placed(pod):
                     yield self._cluster.info(tasks[pod].pod), tasks[pod].node or ""
 

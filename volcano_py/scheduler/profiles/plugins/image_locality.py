@@ -13,7 +13,7 @@ from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
-from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
+from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status
 from volcano_py.scheduler.rules.arrays import Ints
 from volcano_py.scheduler.rules.images import NodeImages, scores
 
@@ -32,6 +32,8 @@ class ImageLocality(Score):
         """The columns, and their generation, for which this is computed."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        if self._cluster.without_images:
+            return SKIP
         columns = self._cluster.columns
         if self._of[0] is not columns or self._of[1] != columns.generation:
             self._of = columns, columns.generation
