@@ -265,6 +265,15 @@ def test_the_guide(shared: SandboxCluster, capsys: pytest.CaptureFixture[str]) -
         assert line in printed, printed
 
 
+def test_the_first_page(shared: SandboxCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/index.md").read_text(), re.MULTILINE | re.DOTALL)
+    if "train" in [one.name for one in shared.client.jobs()]:
+        shared.client.delete("train", wait=True)
+    execute([block], "first page")
+    assert "job default/train: Completed, 4 of 4 succeeded" in capsys.readouterr().out
+    shared.client.delete("train", wait=True)
+
+
 def test_the_notebook(shared: SandboxCluster) -> None:
     notebook = json.loads((ROOT / "examples" / "notebook" / "first-job.ipynb").read_text())
     assert not any(cell.get("outputs") for cell in notebook["cells"])
