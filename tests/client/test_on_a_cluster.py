@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import inspect
 import json
 import linecache
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from volcano_py import client as package
 from volcano_py.api.kinds import ResourceType
@@ -39,6 +41,7 @@ from volcano_py.client import (
     job,
     sandbox,
 )
+from volcano_py.kube import credentials
 
 ROOT = Path(__file__).parents[2]
 SLEEP = Task(name="main", image="busybox", command=["sleep", "600"])
@@ -221,6 +224,47 @@ async def test_a_missing_permission_names_the_command(cluster: SandboxCluster, t
             await guest.submit(job("x", SLEEP))
     assert "--verb=create --resource=jobs.batch.volcano.sh" in raised.value.remedy
     assert "--serviceaccount=default:guest" in raised.value.remedy
+
+
+def test_a_client_in_a_pod_uses_its_service_account(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a kubeconfig, but with the files and variables that Kubernetes gives to a pod."""
+    [context] = yaml.safe_load(Path(cluster.kubeconfig).read_text())["clusters"]
+    [user] = yaml.safe_load(Path(cluster.kubeconfig).read_text())["users"]
+    (tmp_path / "ca.crt").write_bytes(base64.b64decode(context["cluster"]["certificate-authority-data"]))
+    (tmp_path / "token").write_text(user["user"]["token"])
+    (tmp_path / "namespace").write_text("default")
+    host, _, port = context["cluster"]["server"].removeprefix("https://").rpartition(":")
+    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    with Client() as client:
+        assert client.namespace == "default" and "default" in [one.name for one in client.queues()]
+
+
+def test_a_notebook_shows_one_bar_that_moves(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, job: Job) -> None:
+            shown.append(job._repr_html_())
+
+    def display(job: Job, display_id: bool) -> Handle:
+        assert display_id and not shown
+        shown.append(job._repr_html_())
+        return Handle()
+
+    module = ModuleType("IPython.display")
+    module.display = display  # type: ignore[attr-defined]
+    for name, value in (("ipykernel", ModuleType("ipykernel")), ("IPython", ModuleType("IPython"))):
+        monkeypatch.setitem(sys.modules, name, value)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    cluster.client.submit(job("n-bar", ECHO))
+    cluster.client.wait("n-bar", timeout=60)
+    assert "Completed" in shown[-1] and "2/2" in shown[-1]
+    cluster.client.delete("n-bar")
 
 
 @pytest.fixture
