@@ -8,6 +8,7 @@ import inspect
 import json
 import linecache
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -363,6 +364,15 @@ def test_a_client_that_is_not_closed_prints_nothing(cluster: SandboxCluster) -> 
     code = f"from volcano_py.client import Client; c = Client({cluster.kubeconfig!r}); c.jobs(); list(c.watch('x'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "NotFound" in done.stderr and "nclosed" not in done.stderr and "aiohttp" not in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_is_not_stopped_ends_with_the_program(tmp_path: Path) -> None:
+    code = "from volcano_py.client import sandbox; c = sandbox(nodes=1).start(); print(c.kubeconfig)"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert done.stdout.startswith(str(tmp_path)) and not list(tmp_path.glob("volcano-client-*"))
 
 
 def test_all_names_are_exported() -> None:
