@@ -127,11 +127,12 @@ manifests: setup ## generate what the chart takes from the code, and render it i
 	@$(BIN)/python -m charts.generate
 	@echo "kubectl apply --server-side -f deploy/volcano.yaml"
 
-docs: setup ## generate the reference pages and build the documentation site in site/
+docs: setup ## generate the reference pages and build the site in site/ (SERVE=1 serves it, and follows changes)
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
-	@$(BIN)/mkdocs build --strict -q
-	@echo "The site is in site/; open site/index.html"
+	@$(BIN)/zensical build --strict --clean
+	@echo "The site is in site/: open site/index.html, or make docs SERVE=1"
+	@$(if $(SERVE),$(BIN)/zensical serve)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -213,7 +213,7 @@ def jobtemplate() -> Schema:
 
 def probe() -> Schema:
     header = struct("A header.", required=("name", "value"), name=string("Its name."), value=string("Its value."))
-    task_name = string("The task that is asked.", maxLength=253)
+    task_name = string("The task that is probed.", maxLength=253)
     return struct(
         "Accepted, but not evaluated.",
         httpGetList=list_of(

@@ -133,7 +133,11 @@ def test_volcano_py(files: dict[str, str], arguments: str, code: int, message: s
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("bogus", 2, "error: unknown command 'bogus'; commands are explain, job, queue, jobflow, jobtemplate, "),
+        (
+            "bogus",
+            2,
+            "error: unknown command 'bogus'; commands are explain, job, queue, jobflow, jobtemplate, cronjob, ",
+        ),
         ("job view", 2, "Missing option '-N' / '--name' (see `vcctl job view --help`)"),
         ("job run", 255, "Failed to run job: job name cannot be left blank"),
         ("job run -N x -R cpu -k {dead}", 255, "resource 'cpu' must be name=quantity, such as cpu=1000m"),

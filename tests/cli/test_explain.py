@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -355,3 +357,24 @@ def test_it_stays_while_pods_are_missing() -> None:
     message = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
     read.events = [{"reason": "Unschedulable", "message": message, "lastTimestamp": "2026-01-01T00:00:01Z"}]
     assert any("0/0 tasks" in m.what for m in answer(read, "volcano", False).timeline)
+
+
+async def test_a_new_job_is_explained_with_its_podgroup(tmp_path: Path) -> None:
+    """`vcctl explain` right after `vcctl job run`: the controllers are about to create the PodGroup."""
+    async with (
+        Sandbox(nodes=1, path=tmp_path / "kubeconfig", hollow=False, controllers=None) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        created = await client.create(JOB, job("new", 1, "1"), "default")
+        name = f"new-{created['metadata']['uid']}"
+
+        async def later() -> None:
+            await asyncio.sleep(0.3)
+            await client.create(PODGROUP, {"metadata": {"name": name}, "spec": {"minMember": 1}}, "default")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(later())
+            found = await explain_facts.read_facts(
+                client, "job", "new", "default", time.time(), "volcano", explain_facts.LEASE
+            )
+        assert [one.metadata.name for one in found.snapshot.of("PodGroup")] == [name]

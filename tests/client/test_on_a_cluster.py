@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import base64
 import inspect
 import json
 import linecache
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from volcano_py import client as package
 from volcano_py.api.kinds import ResourceType
@@ -39,6 +42,7 @@ from volcano_py.client import (
     job,
     sandbox,
 )
+from volcano_py.kube import credentials
 
 ROOT = Path(__file__).parents[2]
 SLEEP = Task(name="main", image="busybox", command=["sleep", "600"])
@@ -223,6 +227,47 @@ async def test_a_missing_permission_names_the_command(cluster: SandboxCluster, t
     assert "--serviceaccount=default:guest" in raised.value.remedy
 
 
+def test_a_client_in_a_pod_uses_its_service_account(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a kubeconfig, but with the files and variables that Kubernetes gives to a pod."""
+    [context] = yaml.safe_load(Path(cluster.kubeconfig).read_text())["clusters"]
+    [user] = yaml.safe_load(Path(cluster.kubeconfig).read_text())["users"]
+    (tmp_path / "ca.crt").write_bytes(base64.b64decode(context["cluster"]["certificate-authority-data"]))
+    (tmp_path / "token").write_text(user["user"]["token"])
+    (tmp_path / "namespace").write_text("default")
+    host, _, port = context["cluster"]["server"].removeprefix("https://").rpartition(":")
+    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    with Client() as client:
+        assert client.namespace == "default" and "default" in [one.name for one in client.queues()]
+
+
+def test_a_notebook_shows_one_bar_that_moves(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, job: Job) -> None:
+            shown.append(job._repr_html_())
+
+    def display(job: Job, display_id: bool) -> Handle:
+        assert display_id and not shown
+        shown.append(job._repr_html_())
+        return Handle()
+
+    module = ModuleType("IPython.display")
+    module.display = display  # type: ignore[attr-defined]
+    for name, value in (("ipykernel", ModuleType("ipykernel")), ("IPython", ModuleType("IPython"))):
+        monkeypatch.setitem(sys.modules, name, value)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    cluster.client.submit(job("n-bar", ECHO))
+    cluster.client.wait("n-bar", timeout=60)
+    assert "Completed" in shown[-1] and "2/2" in shown[-1]
+    cluster.client.delete("n-bar")
+
+
 @pytest.fixture
 def shared(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> SandboxCluster:
     """`sandbox` returns the cluster of this module."""
@@ -263,6 +308,15 @@ def test_the_guide(shared: SandboxCluster, capsys: pytest.CaptureFixture[str]) -
         "[async-main-0] hello",
     ):
         assert line in printed, printed
+
+
+def test_the_first_page(shared: SandboxCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/index.md").read_text(), re.MULTILINE | re.DOTALL)
+    if "train" in [one.name for one in shared.client.jobs()]:
+        shared.client.delete("train", wait=True)
+    execute([block], "first page")
+    assert "job default/train: Completed, 4 of 4 succeeded" in capsys.readouterr().out
+    shared.client.delete("train", wait=True)
 
 
 def test_the_notebook(shared: SandboxCluster) -> None:
@@ -310,6 +364,15 @@ def test_a_client_that_is_not_closed_prints_nothing(cluster: SandboxCluster) -> 
     code = f"from volcano_py.client import Client; c = Client({cluster.kubeconfig!r}); c.jobs(); list(c.watch('x'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "NotFound" in done.stderr and "nclosed" not in done.stderr and "aiohttp" not in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_is_not_stopped_ends_with_the_program(tmp_path: Path) -> None:
+    code = "from volcano_py.client import sandbox; c = sandbox(nodes=1).start(); print(c.kubeconfig)"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert done.stdout.startswith(str(tmp_path)) and not list(tmp_path.glob("volcano-client-*"))
 
 
 def test_all_names_are_exported() -> None:

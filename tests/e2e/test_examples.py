@@ -61,7 +61,7 @@ def steps_of(path: Path) -> list[Step]:
 
 PROGRAMS = ("usage", "extender", "queue-admission")
 """Folders whose README.md starts a cluster and programs of its own; `test_example_programs` goes through them."""
-APART = {EXAMPLES / name for name in ("sticky-vm", "remote-plugin", "gang-permit", *PROGRAMS)}
+APART = {EXAMPLES / name for name in ("sticky-vm", "remote-plugin", "gang-permit", "airflow", "notebook", *PROGRAMS)}
 """Folders with a program or a scheduler configuration of their own; tests of their own go through them."""
 STATED = {str(path.relative_to(EXAMPLES)): path for path in sorted(EXAMPLES.rglob("*.yaml")) if steps_of(path)}
 """Every manifest that states steps."""

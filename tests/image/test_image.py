@@ -34,6 +34,8 @@ PROGRAMS = (
     "vcctl job list",
     "vsub",
     "vqueues",
+    "kubectl-volcano explain",
+    "volcano-py doctor",
 )
 
 

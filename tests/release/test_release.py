@@ -105,6 +105,27 @@ def test_the_published_chart_installs_the_published_image(tmp_path: Path) -> Non
     assert images == {f"ghcr.io/acme/volcano-py:{__version__}"}
 
 
+@pytest.mark.skipif(helm.find() is None, reason="NOT RUN: no helm; python -m tests.kubectl installs it")
+@pytest.mark.parametrize("page", ["README.md", "docs/installation.md", "docs/migration.md"])
+def test_the_pages_install_the_image_that_they_build(page: str, tmp_path: Path) -> None:
+    """`helm install` and `upgrade` of a page, as `helm template`, use the image of its `docker build`."""
+    text = (ROOT / page).read_text()
+    program = helm.find()
+    assert program is not None
+    commands = re.findall(
+        r"^helm (?:install|upgrade) (volcano charts/volcano(?:.*\\\n)*.*image\.tag.*)$", text, re.MULTILINE
+    )
+    assert commands
+    built = set(re.findall(r"docker build -t (\S+)", (ROOT / "docs/installation.md").read_text()))
+    (tmp_path / "values.yaml").write_text("{}")
+    for command in commands:
+        words = command.replace("\\\n", " ").replace("charts/volcano", str(ROOT / "charts/volcano")).split()
+        words = [word for word in words if word != "--create-namespace"]
+        done = subprocess.run([program, "template", *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert set(re.findall(r"image: \"?([^\s\"]+)", done.stdout)) == built
+
+
 @pytest.mark.slow
 def test_the_distributions_are_complete(tmp_path: Path) -> None:
     from hatchling.builders.sdist import SdistBuilder

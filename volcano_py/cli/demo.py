@@ -26,7 +26,7 @@ from volcano_py.cli.errors import describe_os_error, fail
     help="Path of the kubeconfig file to write.",
 )
 def demo(keep: bool, dashboard: bool, seed: int, kubeconfig: Path) -> None:
-    """Show a gang job scheduled on an embedded cluster (about 30 seconds)."""
+    """Show a gang job scheduled on an embedded cluster (about 25 seconds)."""
     from volcano_py.sandbox.terminal import missing_extra
 
     if problem := missing_extra():

@@ -5,6 +5,7 @@ All reads use the user's permissions. A forbidden read is a note in the answer, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ LEASE = "volcano-system/volcano"
 """Default Lease of the scheduler: namespace and name."""
 SANDBOX = "volcano-py-sandbox"
 """The gitCommit in the version of the sandbox's API server."""
+CREATION_SECONDS, _POLL = 2.0, 0.1
+"""Seconds for which the PodGroup of a new Job may be missing, and between two reads of it."""
 _LATE = 2.0
 """A Lease that was not renewed for this many lease durations has no running holder."""
 
@@ -81,6 +84,8 @@ async def read_facts(
         raise Missing(
             f"{rt.kind} {name} does not exist{where}, or was just deleted; list existing ones with {also}"
         ) from None
+    if kind == "job":
+        await _podgroup_of_new(client, subject, namespace, now)
     snapshot = await capture(client, now, scheduler_names=(scheduler,))
     facts = Facts(kind, name, namespace, subject, snapshot)
     facts.notes += summary(snapshot.unread)
@@ -95,6 +100,24 @@ async def read_facts(
     facts.job = subject if kind == "job" else await _owner(client, facts)
     facts.scheduler = await _scheduler(client, facts, lease, now)
     return facts
+
+
+async def _podgroup_of_new(client: Client, job: Manifest, namespace: str, now: float) -> None:
+    """Wait until the controllers have created the PodGroup of a Job that was created just now."""
+    metadata = job["metadata"]
+    created = metadata.get("creationTimestamp")
+    finished = ((job.get("status") or {}).get("state") or {}).get("phase") not in (None, "", "Pending")
+    if finished or not created or not -CREATION_SECONDS < now - parse_time(str(created)) < 2 * CREATION_SECONDS:
+        return
+    for _ in range(int(CREATION_SECONDS / _POLL)):
+        try:
+            await client.get(PODGROUP, f"{metadata['name']}-{metadata.get('uid', '')}", namespace)
+        except NotFound:
+            await asyncio.sleep(_POLL)
+        except ApiError:
+            return
+        else:
+            return
 
 
 def resources(unread: Iterable[Unread]) -> list[str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from volcano_py.api.meta import parse_time
 from volcano_py.client import html
 from volcano_py.client.errors import Invalid, NotFound, translating
 
@@ -99,22 +98,15 @@ async def explain(client: Client, kind: str, name: str, namespace: str, schedule
     """Why an object waits. Raises ClientError."""
     from volcano_py.cli.explain_answer import answer
     from volcano_py.cli.explain_facts import KINDS, Missing, read_facts
-    from volcano_py.scheduler.explain.table import POD_GROUP_MISSING
     from volcano_py.scheduler.framework.config import ConfigurationError
 
     if kind not in KINDS:
         raise Invalid(f"kind is {kind!r}", object=name, field="kind", remedy=f"use one of {', '.join(KINDS)}")
     about = f"{kind} {namespace}/{name}" if kind != "queue" else f"queue {name}"
     try:
-        deadline = time.monotonic() + CREATION_SECONDS
-        while True:
-            with translating(about, client):
-                facts = await read_facts(client, kind, name, namespace, time.time(), scheduler, lease)
-            found = await asyncio.to_thread(answer, facts, scheduler, True)
-            missing = kind == "job" and [one.code for one in found.blockers] == [POD_GROUP_MISSING.code]
-            if not missing or not _is_new(facts.subject) or time.monotonic() > deadline:
-                break
-            await asyncio.sleep(0.2)
+        with translating(about, client):
+            facts = await read_facts(client, kind, name, namespace, time.time(), scheduler, lease)
+        found = await asyncio.to_thread(answer, facts, scheduler, True)
     except Missing:
         raise NotFound(
             f"{about} does not exist", object=about, remedy="list existing ones with client.jobs()"
@@ -131,14 +123,7 @@ async def explain(client: Client, kind: str, name: str, namespace: str, schedule
     )
 
 
-CREATION_SECONDS = 5.0
-"""Seconds for which the PodGroup of a new job may be missing."""
 _CONFIGURE = "correct it; `volcano-py config check FILE` names the line"
-
-
-def _is_new(manifest: Manifest) -> bool:
-    """Whether an object was created just now, so that its controller may still be creating the rest."""
-    return time.time() - parse_time(manifest["metadata"].get("creationTimestamp") or "") < 2 * CREATION_SECONDS
 
 
 async def what_if(

@@ -7,6 +7,7 @@ controllers of volcano_py as child processes (docs/sandbox.md). It requires the 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import shutil
 import tempfile
 import time
@@ -106,6 +107,7 @@ class sandbox:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         self._cluster = SandboxCluster(made, folder)
+        atexit.register(self.stop)  # a notebook ends without it
         if self._speed != 1.0:
             self._cluster.speed(self._speed)
         return self._cluster
@@ -115,6 +117,7 @@ class sandbox:
         if self._cluster is None:
             return
         cluster, self._cluster = self._cluster, None
+        atexit.unregister(self.stop)
         cluster.client.close()
         run(cluster._sandbox.stop())
         shutil.rmtree(cluster._folder, ignore_errors=True)

@@ -74,12 +74,12 @@ def story(seed: int) -> Story:
         ),
         Step(
             3.0,
-            job(pick(_GANGS), heavy, workers + 1, {"ps": (1, 1, 8), "worker": (workers, worker, 8)}),
+            job(pick(_GANGS), heavy, workers + 1, {"ps": (1, 1, 5), "worker": (workers, worker, 5)}),
             f"a gang: parameter server and {workers} workers, all or nothing – it waits until every member fits",
         ),
         Step(
             5.0,
-            job(pick(_BIG), heavy, total // 2, {"main": (total // 2, 1, 6)}),
+            job(pick(_BIG), heavy, total // 2, {"main": (total // 2, 1, 4)}),
             f"a big gang of {total // 2} pods of 1 cpu",
         ),
     ]
