@@ -109,3 +109,11 @@ def test_a_gate_of_the_api_server_is_no_reaction():
     one = from_manifest(Pod, gated)
     served.waits(one, 0.0)
     assert not served.changed(one, 1.0)
+
+
+async def test_a_withdrawn_annotation_is_written_again(world):
+    """An API server that was restored from a backup may have the PodGroup, and the pod without its annotation."""
+    world.api.put(pod("web-0", owner(world, "Job")))
+    name = await world.until(lambda: group_of(world, "web-0"))
+    world.api.change(kinds.POD, "web-0", {"metadata": {"annotations": {"scheduling.k8s.io/group-name": None}}})
+    await world.until(lambda: group_of(world, "web-0") == name)

@@ -152,7 +152,9 @@ def test_light_and_dark_and_search_work_from_a_file(site: Path, chromium: Browse
     for scheme in ("light", "dark"):
         chromium.prefer(scheme)
         chromium.open((site / "index.html").as_uri())
-        assert chromium.run("return document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
+        assert (
+            chromium.run("return document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
+        )
         colors[scheme] = chromium.run("return getComputedStyle(document.body).backgroundColor")
     assert colors["light"] != colors["dark"]
     # drawn by a library from the network; without it the text of the diagram is shown

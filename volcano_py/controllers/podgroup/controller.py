@@ -85,9 +85,9 @@ class PodGroupController:
         self._early: OrderedDict[str, float] = OrderedDict()
         """Pods whose owner is unknown, by UID, and until when it may follow."""
         self._served = None if of_single_pods else Served()
-        self._pods.on(add=self._pod_seen)
+        self._pods.on(add=self._pod_seen, update=self._pod_changed)
         if self._served is not None:
-            self._pods.on(update=self._pod_changed, delete=self._served.forget)
+            self._pods.on(delete=self._served.forget)
         self._workloads: dict[str, Mirror[Workload]] = {}
         if workloads:
             for rt in (kinds.REPLICASET, kinds.STATEFULSET):
@@ -100,12 +100,18 @@ class PodGroupController:
             self.queue.add(f"Pod/{pod.key}")
 
     def _pod_changed(self, old: Pod, pod: Pod) -> None:
-        if self._served is None or pod.spec.scheduler_name not in self._scheduler_names:
+        if pod.spec.scheduler_name not in self._scheduler_names:
             return
-        if not needs_podgroup(pod, self._scheduler_names):
-            self._served.forget(pod)
-        elif not self._served.changed(pod, time.monotonic()) and old.spec.scheduling_gates:
-            self.queue.add(f"Pod/{pod.key}")  # a gate was removed
+        needs = needs_podgroup(pod, self._scheduler_names)
+        # An API server that was restored from a backup may have the PodGroup, and the pod without its annotation.
+        again = needs and not needs_podgroup(old, self._scheduler_names)
+        if self._served is not None:
+            if not needs:
+                self._served.forget(pod)
+            elif not self._served.changed(pod, time.monotonic()) and old.spec.scheduling_gates:
+                again = True  # a gate was removed
+        if again:
+            self.queue.add(f"Pod/{pod.key}")
 
     def _workload_seen(self, workload: Workload) -> None:
         self._owners.pop(workload.metadata.uid, None)
