@@ -104,7 +104,7 @@ async def test_without_admission_and_controllers(tmp_path: Path, monkeypatch: py
             with pytest.raises(AssertionError):
                 await test_admission.submit(at, kind, row)
         monkeypatch.setattr(waiting, "BUDGET", PATIENCE)
-        with pytest.raises(ValueError):  # there is no PodGroup to unpack
+        with pytest.raises(AssertionError):
             await test_lifecycle.test_a_plain_pod_gets_a_podgroup(at)
         with pytest.raises(AssertionError):
             await test_lifecycle.test_queues_close_and_open_with_their_parents(at)

@@ -93,7 +93,7 @@ def test_requests_are_counted_by_program() -> None:
     bare, jobs = done.stdout.split("Jobs of 10")
     for text in (bare, jobs):
         assert "dispatcher           create   pods/binding              1.000 a pod" in text
-    assert "vc-controller-manager create   podgroups                 1.000 a pod" in bare
+    assert "vc-controller-manager create   podgroups" not in bare
     assert "vc-controller-manager create   podgroups                 0.100 a pod" in jobs
 
 

@@ -125,7 +125,7 @@ async def test_every_task_of_the_controller_manager(tmp_path: Path) -> None:
             await component.stop()
     informers = {name for name in names if name.startswith("informer ")}
     workers = {name for name in names if name[-1].isdigit()}
-    assert len(informers) == 16 and informers <= deaths.went_on
+    assert len(informers) == 17 and informers <= deaths.went_on
     assert len(workers) == 16 and not workers & deaths.never  # one that is killed at work on an object goes on
     assert {name.rpartition(" ")[0] for name in workers} <= deaths.ended
     assert {"controllers", "leadership", "leader election"} <= deaths.ended
