@@ -8,11 +8,12 @@ watch, and by one with a network topology.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from volcano_py.api import names
 from volcano_py.api.core import Namespace, Pod
+from volcano_py.api.meta import ApiObject
 from volcano_py.api.scheduling import DEFAULT_QUEUE
 
 WATCHED_OWNERS: Final = ("ReplicaSet", "StatefulSet")
@@ -38,13 +39,26 @@ def watched_owner(pod: Pod) -> str:
     return owner.kind if owner is not None and known else ""
 
 
+def owner_annotations(pod: Pod, find: Callable[[str, str], ApiObject | None]) -> Mapping[str, str] | None:
+    """The annotations that a pod inherits from its owner; {} without an owner of `WATCHED_OWNERS`, None if it is not
+    known. `find(kind, "namespace/name")` returns the watched object, if there is one."""
+    kind, owner = watched_owner(pod), pod.metadata.controller
+    if not kind or owner is None:
+        return {}
+    found = find(kind, f"{pod.metadata.namespace}/{owner.name}")
+    if found is None or found.metadata.uid != owner.uid:
+        return None  # it has not been received yet, or another object has its name
+    annotations: Mapping[str, str] = found.metadata.annotations or {}
+    return annotations
+
+
 def needs_group(pod: Pod, of_owner: Mapping[str, str] | None) -> bool:
     """Whether a plain pod needs a PodGroup. `of_owner`: the annotations of its owner, if that is one of
     `WATCHED_OWNERS`; None: unknown."""
     given, labels = pod.metadata.annotations or {}, pod.metadata.labels or {}
     if names.NETWORK_TOPOLOGY_MODE in given or names.NETWORK_TOPOLOGY_HIGHEST_TIER in given:
         return True
-    if labels and any(labels.get(label) for label in GANG_LABELS):
+    if any(labels.get(label) for label in GANG_LABELS):
         return True
     owner = pod.metadata.controller
     if owner is None:

@@ -138,15 +138,13 @@ class PodGroupController:
             return False
         if self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}") is not None:
             return False  # of an earlier version
-        kind, owner = plain_pods.watched_owner(pod), pod.metadata.controller
-        of_owner: dict[str, str] | None = {}
-        if kind and owner is not None:
-            mirror = self._workloads.get(kind)
-            found = mirror.get(f"{pod.metadata.namespace}/{owner.name}") if mirror is not None else None
-            of_owner = found.metadata.annotations or {} if found is not None else None
+        of_owner = plain_pods.owner_annotations(
+            pod, lambda kind, key: self._workloads[kind].get(key) if kind in self._workloads else None
+        )
+        if kind := plain_pods.watched_owner(pod):
             if not self._inherit:
                 return False
-            if mirror is not None and self._owner_may_follow(pod, found is not None):
+            if kind in self._workloads and self._owner_may_follow(pod, of_owner is not None):
                 return True
         if plain_pods.needs_group(pod, of_owner):
             return False

@@ -117,13 +117,10 @@ class SinglePods:
             self._move(job, self._queue_of(pod), job.phase)
 
     def _queue_of(self, pod: Pod) -> str:
-        kind, owner = plain_pods.watched_owner(pod), pod.metadata.controller
-        mirror = self._owners.get(kind)
-        found = (
-            mirror.get(f"{pod.metadata.namespace}/{owner.name}") if mirror is not None and owner is not None else None
+        inherited = plain_pods.owner_annotations(
+            pod, lambda kind, key: self._owners[kind].get(key) if kind in self._owners else None
         )
-        owners = [found.metadata.annotations or {}] if found is not None else []
-        queue = plain_pods.queue_of(pod, owners) or DEFAULT_QUEUE
+        queue = plain_pods.queue_of(pod, [inherited] if inherited else []) or DEFAULT_QUEUE
         return plain_pods.queue_of_namespace(queue, self._namespaces.get(pod.metadata.namespace))
 
 

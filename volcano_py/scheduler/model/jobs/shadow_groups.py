@@ -101,14 +101,8 @@ class ShadowGroups:
         self._cluster.job_changes.add(uid)
 
     def _of_owner(self, pod: Pod) -> Mapping[str, str] | None:
-        kind, owner = plain_pods.watched_owner(pod), pod.metadata.controller
-        if not kind or owner is None:
-            return {}
-        found = self._cluster.others.get(kind, {}).get(f"{pod.metadata.namespace}/{owner.name}")
-        if found is None or found.metadata.uid != owner.uid:
-            return None  # it is not watched, or has not been returned yet
-        annotations: Mapping[str, str] = found.metadata.annotations or {}
-        return annotations
+        others = self._cluster.others
+        return plain_pods.owner_annotations(pod, lambda kind, key: others.get(kind, {}).get(key))
 
     def _set(self, job: Job, task: Task, status: PodGroupStatus) -> None:
         pod = task.pod
@@ -117,6 +111,7 @@ class ShadowGroups:
         default = self._cluster.default_queue
         stated = plain_pods.queue_of(pod, owners) or default
         namespace = self._cluster.others.get("Namespace", {}).get(task.namespace)
+        phase = _phase(job)
         group = PodGroup(
             metadata=ObjectMeta(
                 name=job.name,
@@ -130,10 +125,8 @@ class ShadowGroups:
                 queue=plain_pods.queue_of_namespace(stated, namespace),
                 priority_class_name=pod.spec.priority_class_name,
             ),
-            status=status,
+            status=status if status.phase == phase else PodGroupStatus(phase=phase),
         )
-        if status.phase != _phase(job):
-            group.status = PodGroupStatus(phase=_phase(job))
         job.set_pod_group(group, default)
         group.spec.min_resources = dict(task.request.quantities())
         job.min_resources = task.request.clone()
