@@ -178,11 +178,14 @@ class JobController:
 
     async def _do(self, job: Job, request: Request, decision: Decision) -> None:
         instructions = self._hold_back(job, reconcile(self._observe(job), request, decision))
+        await self._carry_out(instructions, job)
+        self._measure(job, instructions)
+
+    async def _carry_out(self, instructions: list[Instruction], job: Job) -> None:
         await self._executor.carry_out(instructions, job)
         after = self._jobs.get(job.key)
         if after is not None and after.metadata.resource_version != job.metadata.resource_version:
             self._written[job.key] = version_of(after)
-        self._measure(job, instructions)
 
     def _hold_back(self, job: Job, instructions: list[Instruction]) -> list[Instruction]:
         """Delay a status write that changes only counters, until it is due."""
@@ -245,7 +248,7 @@ class JobController:
             job.status, state=msgspec.structs.replace(job.status.state, reason=reason, message=message)
         )
         with contextlib.suppress(KubeError):
-            await self._executor.carry_out([status_write(JOB, job, status)], job)
+            await self._carry_out([status_write(JOB, job, status)], job)
 
     async def _note_on_podgroup(self, job: Job, error: Exception) -> None:
         """Report pods that cannot be created to the scheduler."""
