@@ -93,7 +93,7 @@ def set_native_group(job: Job, group: gang.PodGroup, queue: str) -> None:
     )
     job.set_pod_group(derived, queue)
     job.native = group
-    job.topology_key = topology[0].key if topology else ""
+    job.topology_key = spec.topology_key
     job.evicted_whole = spec.evicted_whole
     job.priority = spec.priority
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.groups.placements import NoDomain, Placement, fullness, placements
-from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, least_of, parent_of
+from volcano_py.scheduler.profiles.groups.placements import Nodes, NoDomain, fullness, placements
+from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, parent_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
@@ -96,10 +96,10 @@ class GroupAttempt:
         if not found:
             return self._untried(at, "no feasible placements found")
         results: list[Result] = []
-        feasible: list[tuple[Placement, Result, int]] = []
+        feasible: list[tuple[Nodes, Result, int]] = []
         for placement in found:
             mark = self._trial.mark()
-            with self._cluster.within(placement.nodes):
+            with self._cluster.within(placement):
                 result = self._inside(at)
                 if result.error:
                     self._trial.back_to(mark)
@@ -115,7 +115,7 @@ class GroupAttempt:
             text = f"0/{len(found)} placements are available, first placement status: {', '.join(first.reasons)}"
             return first.fail(UNSCHEDULABLE, text)
         placement = feasible[_best([self._count(result) for _, result, _ in feasible], [f for *_, f in feasible])][0]
-        with self._cluster.within(placement.nodes):
+        with self._cluster.within(placement):
             return self._chosen(self._inside(at))
 
     def _chosen(self, result: Result) -> Result:
@@ -128,18 +128,11 @@ class GroupAttempt:
     def _pods(self, at: GroupId) -> Result:
         """Try the pods of a PodGroup."""
         result = Result(at)
-        group = self._tree.group(at)
         waiting = list(self._waiting.get(at.key, ()))
-        least = least_of(group) if group is not None else 1
+        least = self._tree.least(at)
         scheduled = sum(1 for _ in self._tree.on_nodes(at))
         mark = self._trial.mark()
-
-        def short(remaining: int) -> str:
-            if scheduled + remaining >= least:
-                return ""
-            return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
-
-        why = short(len(waiting))
+        why = _short(least, scheduled, len(waiting))
         if why:
             result.untried = waiting
             return result.fail(UNSCHEDULABLE, why)
@@ -155,7 +148,7 @@ class GroupAttempt:
             else:
                 result.found.append((queued, found))
                 scheduled += 1
-            why = short(len(waiting) - i - 1)
+            why = _short(least, scheduled, len(waiting) - i - 1)
             if why:
                 self._trial.back_to(mark)
                 result.untried = waiting[i + 1 :]
@@ -176,18 +169,15 @@ class GroupAttempt:
     def _children(self, at: GroupId) -> Result:
         """Try the groups below a CompositePodGroup."""
         result = Result(at)
-        group = self._tree.group(at)
-        least = least_of(group) if group is not None else 1
+        least = self._tree.least(at)
         children = self._tree.children(at)
         mark = self._trial.mark()
         tried = [c for c in children if self._waits(c)]
         scheduled = sum(self._has_minimum(c) for c in children if c not in tried)
-        reasons: tuple[str, ...] = ()
+        why = ""
         for i, child in enumerate([*tried, None]):
-            remaining = len(tried) - i
-            if scheduled + remaining < least:
-                text = f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
-                reasons = (text,)
+            why = _short(least, scheduled, len(tried) - i)
+            if why:
                 break
             if child is not None:
                 before = self._has_minimum(child)
@@ -198,9 +188,9 @@ class GroupAttempt:
                     return result.fail(*found.reasons, error=True)
                 scheduled += found.ok or before
         result.children += [self._untried(c) for c in tried[len(result.children) :]]
-        if reasons:
+        if why:
             self._trial.back_to(mark)
-            return result.fail(*reasons)
+            return result.fail(why)
         result.satisfied = True
         if not any(child.ok for child in result.children):
             return result.fail(UNSCHEDULABLE)
@@ -224,8 +214,7 @@ class GroupAttempt:
 
     def _has_minimum(self, at: GroupId) -> bool:
         """Whether enough pods of a tree run already."""
-        group = self._tree.group(at)
-        least = least_of(group) if group is not None else 1
+        least = self._tree.least(at)
         if not at.composite:
             return sum(1 for _ in self._tree.on_nodes(at)) >= least
         return sum(map(self._has_minimum, self._tree.children(at))) >= least
@@ -238,6 +227,13 @@ class GroupAttempt:
         """The score of NodeResourcesFit for the nodes that count now, with the pods of the attempt."""
         strategy = next((p.placement_strategy for p in self._profiles.values()), [])
         return fullness(list(self._cluster.nodes.values()), strategy)
+
+
+def _short(least: int, scheduled: int, remaining: int) -> str:
+    """Why a group cannot reach its minimum; empty if it can."""
+    if scheduled + remaining >= least:
+        return ""
+    return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
 
 
 def _best(counts: Sequence[int], full: Sequence[int]) -> int:

@@ -183,18 +183,16 @@ class RootCycles:
         for leaf, reasons in result.leaves():
             self._report_leaf(leaf, reasons, after, found.nodes)
         if found.victims:
-            first = members[0].pod
-            nominated = (found.nodes or {}).get(first.key)
-            why = NotFound("", frozenset(), nominated=nominated, victims=found.victims)
-            self._evict(first, why)
+            self._evict(members[0].pod, found)
         self._queue.rejected(group, members, self._world.now, error=False)
 
-    def _evict(self, pod: PodInfo, why: NotFound) -> None:
-        for node in dict.fromkeys([why.nominated]) if why.nominated else ():
-            for other in list(self._cluster.nominated(node)):
-                if other.priority < pod.priority:
-                    self._cluster.nominate(other, "")
-        for victim in why.victims:
+    def _evict(self, pod: PodInfo, found: Preempted) -> None:
+        """Evict the victims of a group, in the name of its first pod, whose node weaker nominated pods lose."""
+        node = (found.nodes or {}).get(pod.key)
+        for other in list(self._cluster.nominated(node)) if node else ():
+            if other.priority < pod.priority:
+                self._cluster.nominate(other, "")
+        for victim in found.victims:
             if not victim.terminating:
                 self._evict_pod(victim, pod, for_group=True)
 

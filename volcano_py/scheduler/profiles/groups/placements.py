@@ -4,28 +4,26 @@ TopologyPlacementGenerator, NodeResourcesFit and PodGroupPodsCount (PlacementSco
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
-
-class Placement(NamedTuple):
-    nodes: frozenset[str]
+Nodes = frozenset[str]
+"""The nodes of a placement, by name."""
 
 
 class NoDomain(Exception):
     """The running pods of a group do not determine one domain; the message is the reason."""
 
 
-def placements(cluster: Cluster, tree: Tree, at: GroupId, key: str) -> list[Placement]:
+def placements(cluster: Cluster, tree: Tree, at: GroupId, key: str) -> list[Nodes]:
     """One per value of the label among the nodes that count now, or a single one with all of them. Running pods of the
     group determine the domain. Raises NoDomain."""
     nodes = cluster.nodes
     if not key:
-        return [Placement(frozenset(nodes))]
+        return [Nodes(nodes)]
     domains: dict[str, list[str]] = {}
     for info in nodes.values():
         value = info.labels.get(key)
@@ -35,7 +33,7 @@ def placements(cluster: Cluster, tree: Tree, at: GroupId, key: str) -> list[Plac
     if running:
         value = _domain(cluster, running, key)
         domains = {value: domains[value]} if value in domains else {}
-    return [Placement(frozenset(names)) for names in domains.values()]
+    return [Nodes(names) for names in domains.values()]
 
 
 def _domain(cluster: Cluster, running: Iterable[tuple[PodInfo, str]], key: str) -> str:

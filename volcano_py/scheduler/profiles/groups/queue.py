@@ -79,7 +79,7 @@ class GroupedQueue(SchedulingQueue):
             group.waiting[new.key].pod = new
             if group.gated:
                 self._cause = "PodUpdate"
-                self._reconsider(group, now)
+                self._requeue(group, now)
 
     def delete(self, key: str) -> None:
         self._incomplete.pop(key, None)
@@ -90,7 +90,7 @@ class GroupedQueue(SchedulingQueue):
             self._part(group, key)
             if group.gated and group.waiting:
                 self._cause = "PodDelete"
-                self._reconsider(group, group.since)
+                self._requeue(group, group.since)
 
     def activate(self, key: str, now: float) -> None:
         group = self._in_group.get(key)
@@ -102,7 +102,7 @@ class GroupedQueue(SchedulingQueue):
             super().reconsider(key, now)
         elif group.gated:
             self._cause = "ForceActivate"
-            self._reconsider(group, now)
+            self._requeue(group, now)
 
     def groups_changed(self, now: float, *, fewer_needed: bool) -> None:
         """Groups were created or deleted, or have changed. `fewer_needed`: gated groups may be large enough now."""
@@ -113,7 +113,7 @@ class GroupedQueue(SchedulingQueue):
                     self._part(group, key)
                     self._incomplete[key] = member
             if group.gated and fewer_needed and group.waiting:
-                self._reconsider(group, now)
+                self._requeue(group, now)
         for key, member in list(self._incomplete.items()):
             if self._tree.root_of(member.pod.group) is not None:
                 del self._incomplete[key]
@@ -173,7 +173,7 @@ class GroupedQueue(SchedulingQueue):
             self._insert(group)
             self._enter(group, Place.ACTIVE)
         elif group.gated:
-            self._reconsider(group, now)
+            self._requeue(group, now)
         else:
             self._enter(group, group.place)
         if not group.gated:
@@ -193,11 +193,6 @@ class GroupedQueue(SchedulingQueue):
             self._groups.pop(queued.root, None)
             for key in queued.waiting:
                 self._in_group.pop(key, None)
-
-    def _reconsider(self, group: QueuedGroup, now: float) -> None:
-        """Evaluate the gates of a group again."""
-        group.rejected_by.clear()
-        self._requeue(group, now)
 
     def _backoff_ended(self, queued: QueuedPod) -> None:
         if self._early or not isinstance(queued, QueuedGroup):

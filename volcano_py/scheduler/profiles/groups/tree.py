@@ -53,17 +53,9 @@ class Tree:
 
     def root_of(self, key: str) -> GroupId | None:
         """The root above a PodGroup; None while it or a group above it does not exist."""
-        at: GroupId | None = GroupId(False, key)
-        seen: set[GroupId] = set()
-        while at is not None and at not in seen:
-            seen.add(at)
-            group = self.group(at)
-            if group is None:
-                return None
-            above = parent_of(group)
-            if above is None:
+        for at, group in self.ancestors(key):
+            if parent_of(group) is None:
                 return at
-            at = above
         return None
 
     def ancestors(self, key: str) -> Iterator[tuple[GroupId, AnyGroup]]:
@@ -104,6 +96,11 @@ class Tree:
             for pod in dict.fromkeys((*known, *of_session)):
                 if self._cluster.is_placed(pod):
                     yield self._cluster.info(tasks[pod].pod), tasks[pod].node or ""
+
+    def least(self, at: GroupId) -> int:
+        """The number of pods, or of child groups, without which a group is not started; 1 if it does not exist."""
+        group = self.group(at)
+        return least_of(group) if group is not None else 1
 
     def is_ready(self, at: GroupId) -> bool:
         """Whether enough pods exist, level by level, to try a tree."""

@@ -7,10 +7,9 @@ group, on all nodes. The priority of a grouped pod is that of its root group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from volcano_py.api.gang import AnyGroup
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, priority_of
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -71,13 +70,10 @@ class Units:
 
     def _owner(self, pod: PodInfo) -> _Owner:
         priority, rank, whole = pod.priority, _POD, None
-        for at, group in self._above(pod):
+        for at, group in self._tree.ancestors(pod.group) if pod.group else ():
             priority = priority_of(group)
             rank = max(rank, _GROUP)
             if group.spec.evicted_whole:
                 whole = at
                 rank = _COMPOSITE if at.composite else _GROUP
         return _Owner(priority, rank, whole)
-
-    def _above(self, pod: PodInfo) -> Iterator[tuple[GroupId, AnyGroup]]:
-        yield from self._tree.ancestors(pod.group) if pod.group else ()
