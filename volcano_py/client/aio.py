@@ -6,6 +6,8 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from volcano_py.api import batch, names
 from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP, QUEUE
 from volcano_py.cli import job_commands
@@ -20,7 +22,7 @@ from volcano_py.client.views import Job, Jobs, Pods, Queue, Queues, job_of, pod_
 from volcano_py.client.waits import Progress, reach, until_deleted, until_queue
 from volcano_py.kube import client as kube
 from volcano_py.kube import credentials
-from volcano_py.kube.errors import KubeError
+from volcano_py.kube.errors import Forbidden, KubeError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -96,8 +98,6 @@ class AsyncClient:
         about = f"job {namespace}/{metadata.get('name') or metadata.get('generateName')}"
         with translating(about, self.api):
             if dry_run:
-                import orjson
-
                 body = orjson.dumps({**manifest, "metadata": {**metadata, "namespace": namespace}})
                 answer = await self.api.raw("POST", JOB.path(namespace), params={"dryRun": "All"}, body=body)
                 return job_of(orjson.loads(answer))
@@ -120,8 +120,6 @@ class AsyncClient:
 
     async def _readable(self, rt: Any, namespace: str, field_selector: str) -> list[Manifest]:
         """Objects, none without the permission to list them: they only explain."""
-        from volcano_py.kube.errors import Forbidden
-
         try:
             return list(await self.api.list(rt, namespace, field_selector=field_selector))
         except Forbidden:

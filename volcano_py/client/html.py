@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
-_COLOURS = {
+_COLORS = {
     "Running": "#2e9e5b",
     "Completed": "#2f7ed8",
     "Failed": "#d64541",
@@ -25,7 +25,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def phase(text: str) -> str:
     """A phase in its color."""
-    return f"<b style='color:{_COLOURS.get(text, 'inherit')}'>{escape(text)}</b>"
+    return f"<b style='color:{_COLORS.get(text, 'inherit')}'>{escape(text)}</b>"
 
 
 def bar(done: int, total: int) -> str:

@@ -143,7 +143,8 @@ class _Position:
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
-        self._last: tuple[str, str] | None = None
+        self.last: tuple[str, str] | None = None
+        """The time of the last line that was returned: seconds, and their fraction."""
         self._stamp = ""
         self._same = 0
         """How many lines with the last time were returned."""
@@ -156,9 +157,9 @@ class _Position:
             "container": self._selection.container or containers[0].get("name", ""),
             "timestamps": "true",
         }
-        if self._last is not None:
+        if self.last is not None:
             # kubelet compares whole seconds
-            found["sinceTime"] = f"{self._last[0]}Z"
+            found["sinceTime"] = f"{self.last[0]}Z"
             self._skip = self._same
         else:
             if self._selection.tail is not None:
@@ -171,16 +172,16 @@ class _Position:
         """Whether a line was not returned before; it counts as returned then."""
         head, _, fraction = stamp.rstrip("Z").partition(".")
         moment = (head, fraction.ljust(9, "0"))
-        if self._last is not None:
-            if moment < self._last:
+        if self.last is not None:
+            if moment < self.last:
                 return False
-            if moment == self._last:
+            if moment == self.last:
                 if self._skip:
                     self._skip -= 1
                     return False
                 self._same += 1
                 return True
-        self._last, self._same, self._skip = moment, 1, 0
+        self.last, self._same, self._skip = moment, 1, 0
         return True
 
 
@@ -196,7 +197,7 @@ class _Reader:
         """Raises LogsInterrupted."""
         attempts, pause = 0, FIRST_PAUSE
         while True:
-            before, why = self._position._last, ""
+            before, why = self._position.last, ""
             try:
                 await self._stream()
                 if await self._is_over():
@@ -209,7 +210,7 @@ class _Reader:
                     raise translated(error, self._about, self._client) from None
                 waits = isinstance(error, ApiError) and error.status == 400  # the container has not started again
                 why = "" if waits else " ".join(str(error).split())
-            if self._position._last != before:
+            if self._position.last != before:
                 attempts, pause = 0, FIRST_PAUSE
             if why:
                 attempts += 1
