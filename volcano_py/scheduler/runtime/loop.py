@@ -22,7 +22,7 @@ from math import inf
 from volcano_py.kube.health import Progress
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
-from volcano_py.scheduler.model.jobs.pending_jobs import PendingJobs
+from volcano_py.scheduler.framework.jobs.pending_jobs import any_waits
 
 MIN_PAUSE = 0.02
 """Seconds between two cycles, in which changes are collected, and how long a burst may delay the first cycle."""
@@ -91,7 +91,7 @@ class CycleLoop:
         statuses_due: float | None = None
         while not model.dirty:
             limit = None
-            if self._handle.deciding and model.keep(PendingJobs).any(model):
+            if self._handle.deciding and any_waits(model):
                 if model.jobs_moved or model.others_moved:
                     return
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())

@@ -25,9 +25,9 @@ from volcano_py.scheduler.model.jobs.task import Task
 
 Floats = NDArray[np.float64]
 UNBELIEVED = 4.0
-"""A job that has run for so many times its limit is not expected to end."""
+"""A job that has run for this multiple of its limit is not expected to end."""
 _GROWTHS = 4
-"""After so many the limit has grown to more than `UNBELIEVED` times itself."""
+"""The number of growths after which a limit is more than `UNBELIEVED` times the stated one."""
 _PARTS = 64
 """Into how many parts the sums of what becomes free are divided."""
 _MORE = 1.5
@@ -144,28 +144,23 @@ def _columns(session: Session) -> _Columns:
 
 def limit_in(session: Session, task: Task, default: float | None) -> float | None:
     """The limit of a task's job."""
-    known = session.cluster.keep(_Limits).of
     job = session.cluster.jobs.get(task.job)
     if job is None:
         return None
-    kept = known.get(task.job)
-    version = (job.pod_group, len(job.tasks))
-    if kept is None or kept[0] is not version[0] or kept[1] != version[1]:
-        if len(known) > _MOST_LIMITS:
-            known.clear()
-        kept = known[task.job] = (*version, limit_of(job))
-    limit: float | None = kept[2]
+    known = state_of(session.cluster, "limits", None, lambda _: _Limits(), _forget)
+    if task.job not in known:
+        known[task.job] = limit_of(job)
+    limit = known[task.job]
     return default if limit is None else limit
 
 
-_MOST_LIMITS = 100_000
+_Limits = dict[str, float | None]
+"""The limits that were read since a job changed last, by job."""
 
 
-@dataclass
-class _Limits:
-    """By job: its PodGroup, its number of pods, its limit."""
-
-    of: dict[str, tuple[object, int, float | None]] = field(default_factory=dict)
+def _forget(known: _Limits, cluster: Cluster, changed: set[str]) -> None:
+    for uid in changed:
+        known.pop(uid, None)
 
 
 def _running(cluster: Cluster) -> Running:

@@ -99,9 +99,11 @@ class Fairshare(Plugin):
             lambda task, _: self._moved(task, -1),
             allocate_run=lambda tasks, _: self._moved(tasks[0], +len(tasks)),
         )
+        used: dict[str, float] = defaultdict(float)
+        for owner, amount in usage.used.items():
+            used[owner.queue] += amount
         for queue in session.queues:
-            of_queue = sum(amount for owner, amount in usage.used.items() if owner.queue == queue)
-            session.gauges.append(("queue_decayed_usage_seconds", {"queue_name": queue}, of_queue))
+            session.gauges.append(("queue_decayed_usage_seconds", {"queue_name": queue}, used[queue]))
 
     # ---- usage -----------------------------------------------------------------------------------------------
 

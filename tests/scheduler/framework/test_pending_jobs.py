@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.scheduler.model.test_awaited_groups import CREATED, cluster, decided, pod
-from volcano_py.scheduler.model.jobs.pending_jobs import PendingJobs, waits
+from volcano_py.scheduler.framework.jobs.pending_jobs import any_waits, waits
 from volcano_py.simulate.manifests import as_struct
 
 
@@ -26,7 +26,7 @@ def test_after_each_event_and_cycle_it_is_what_the_jobs_say() -> None:
             made.upsert("Pod", as_struct(manifest))
         if random.random() < 0.3:
             decided(made, CREATED + step)
-        found = made.keep(PendingJobs).any(made)
+        found = any_waits(made)
         assert found == any(waits(job) for job in made.jobs.values())
         seen.add(found)
     assert seen == {True, False}
