@@ -117,7 +117,7 @@ class Site:
         await waiting.until(running, f"not all of {sorted(names)} run")
 
     async def count(self, number: int) -> None:
-        """Wait until so many pods run."""
+        """Wait until this number of pods runs."""
 
         async def running() -> bool:
             return sum(p["status"].get("phase") == "Running" for p in await self.pods()) == number

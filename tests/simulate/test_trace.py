@@ -277,7 +277,7 @@ def gpu_job(name: str, at: float, cards: int, share: int, duration: float = 10) 
 
 
 def test_a_share_belongs_to_one_card() -> None:
-    """Two cards with 400 free each are not one with 800, and a whole card is one that nobody uses."""
+    """Two cards with 400 free each are not one with 800, and a whole card is one without pods."""
     nodes = [TraceNode("n", {"cpu": 9000, "memory": 1000, GPU: 2000})]
     shares = [gpu_job("a", 0, 1, 600, 100), gpu_job("b", 1, 1, 600, 50)]
     outcome = replay(

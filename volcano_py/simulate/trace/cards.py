@@ -36,14 +36,14 @@ def fitting(free: Ints, job: TraceJob) -> NDArray[np.bool_]:
     return found
 
 
-def take(free: Ints, node: int, job: TraceJob, sign: int = 1) -> list[int]:
+def take(free: Ints, node: int, job: TraceJob) -> list[int]:
     """Take the cards of a pod: of those that have enough, the fullest. Returns them; empty: there are too few."""
     here = free[node]
     able = [int(card) for card in np.argsort(here, kind="stable") if here[card] >= job.share]
     chosen = able[: job.cards]
     if len(chosen) < job.cards:
         return []
-    here[chosen] -= sign * job.share
+    here[chosen] -= job.share
     return chosen
 
 
