@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from fractions import Fraction
 from random import Random
 from typing import Any
 
 from tests.dst import manifests
 from tests.dst.faults import Faults, Kind
 from tests.dst.manifests import Manifest
+from tests.dst.oracle import active, amount, requests
 from tests.dst.server import ApiServer
 from tests.dst.virtual import chance
 
@@ -64,7 +66,8 @@ class Cluster:
         """Nodes, priorities, queues and the configuration of the scheduler."""
         for name, value in (("low", 10), ("high", 1000)):
             await self._call("POST", PRIORITIES, {"metadata": {"name": name}, "value": value})
-        self.configuration = random.choice(list(manifests.CONFIGURATIONS))
+        # Those that evict are drawn more often: evictions are rare.
+        self.configuration = random.choice((*manifests.CONFIGURATIONS, "preempt", "preempt", "reclaim", "reclaim"))
         self.trees = self.configuration != "enqueue"
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
@@ -142,7 +145,9 @@ class Cluster:
         pods = self.server.objects("pods")
         alive = sum(1 for pod in pods.values() if pod.get("status", {}).get("phase") not in ENDED)
         drawn = random.random()
-        if drawn < 0.25 and alive < MOST_PODS:
+        if self.configuration in ("preempt", "reclaim") and drawn < 0.12 and alive < MOST_PODS + 6:
+            await self.create_urgent(random, number)
+        elif drawn < 0.25 and alive < MOST_PODS:
             await self.create_gang(random, number)
         elif drawn < 0.4 and alive < MOST_PODS:
             await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
@@ -154,8 +159,6 @@ class Cluster:
             await self._call("POST", BUDGETS, manifests.budget(f"d{number}", f"g{random.randint(0, number)}", 1))
         elif drawn < 0.66:
             await self._edit_queue(random)
-        elif drawn < 0.76 and self.configuration in ("preempt", "reclaim") and alive < MOST_PODS + 6:
-            await self.create_urgent(random, number, pods)
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
 
@@ -177,21 +180,31 @@ class Cluster:
         if not first:
             await self._call("POST", GROUPS, group)
 
-    async def create_urgent(self, random: Random, number: int, pods: dict[str, Manifest]) -> None:
+    async def create_urgent(self, random: Random, number: int) -> None:
         """Fill the cluster with pods of little importance, of which more run than must, or ask for their place."""
         name = f"u{number}"
-        full = sum(
-            1 for pod in pods.values() if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ENDED
-        )
-        size, priority = (4, "low") if full < 6 else (random.randint(1, 2), "high")
+        free = self._free_cpus()
+        size, priority = (min(6, int(free) + 1), "low") if free >= 1 else (random.randint(1, 2), "high")
         group = manifests.pod_group(name, 1 if priority == "low" else size, "default", priority)
         if await self._call("POST", GROUPS, group) >= 400:
             return
         for i in range(size):
-            pod = manifests.pod(f"{name}-{i}", manifests.spec(random, 2), name)
+            pod = manifests.pod(f"{name}-{i}", manifests.spec(random, 1 if priority == "low" else 2), name)
             pod["spec"].pop("nodeSelector", None)
             pod["spec"]["priorityClassName"] = priority
             await self._call("POST", f"{CORE}/pods", pod)
+
+    def _free_cpus(self) -> float:
+        """The cpus that no pod requests, or none where a node has less than its pods request."""
+        free = {
+            name: amount(node["status"]["allocatable"]["cpu"])
+            for name, node in self.server.objects("nodes").items()
+            if name not in self.lost and not node["spec"].get("unschedulable")
+        }
+        for pod in self.server.objects("pods").values():
+            if pod["spec"].get("nodeName") in free and active(pod):
+                free[pod["spec"]["nodeName"]] -= requests(pod)["cpu"]
+        return float(sum(max(cpus, Fraction()) for cpus in free.values()))
 
     def _queue(self, random: Random) -> str:
         queues = self.server.objects("queues.scheduling.volcano.sh")
@@ -201,6 +214,8 @@ class Cluster:
             for name, queue in queues.items()
             if name != "root" and name not in parents and (queue.get("status") or {}).get("state") == "Open"
         )
+        if leaves and chance(self.seed, "one queue gets most") < 0.5 and random.random() < 0.8:
+            return leaves[-1]
         return random.choice(leaves) if leaves and random.random() < 0.6 else "default"
 
     async def _tidy(self, pods: dict[str, Manifest]) -> None:
@@ -327,7 +342,15 @@ class Cluster:
         names = sorted(k for k, p in pods.items() if not p["metadata"].get("ownerReferences"))
         if not names:
             return
-        old = pods[random.choice(names)]
+        await self._recreated(random, pods[random.choice(names)])
+
+    async def recreate(self, name: str) -> None:
+        """Put another pod in the place of one that waits."""
+        pod = self.server.objects("pods").get(f"default/{name}")
+        if pod is not None and not pod["spec"].get("nodeName") and not pod["metadata"].get("ownerReferences"):
+            await self._recreated(Random(f"{self.seed} {pod['metadata']['uid']}"), pod)
+
+    async def _recreated(self, random: Random, old: Manifest) -> None:
         name = old["metadata"]["name"]
         group = (old["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
         await self._call("DELETE", f"{CORE}/pods/{name}", _now(old["metadata"]["uid"]))

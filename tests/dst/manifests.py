@@ -110,7 +110,7 @@ def job(name: str, random: Random, queue: str) -> Manifest:
 def queue(name: str, random: Random, parent: str) -> Manifest:
     wanted: Manifest = {"weight": random.randint(1, 3), "reclaimable": random.random() < 0.7}
     if random.random() < 0.6:
-        wanted["capability"] = {"cpu": str(random.randint(2, 10))}
+        wanted["capability"] = {"cpu": str(random.choice((random.randint(1, 4), random.randint(2, 10))))}
     if random.random() < 0.4:
         wanted["deserved"] = {"cpu": "1"}
     if parent:

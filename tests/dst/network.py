@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -48,6 +48,10 @@ def verb_of(method: str, place: Place) -> str:
     return "LIST" if method == "GET" and not place.name else method
 
 
+async def _nothing(place: Place) -> None:
+    pass
+
+
 class Network:
     """Connections of all replicas to one API server."""
 
@@ -60,6 +64,8 @@ class Network:
         self.streams: list[Stream] = []
         self.requests: Callable[[str, str, Place, int], None] = lambda process, verb, place, status: None
         self.sent: Callable[[Process, str, Place], None] = lambda process, verb, place: None
+        self.recreate: Callable[[Place], Awaitable[None]] = _nothing
+        """Called before a bind reaches the API server, to put another pod in the place of its pod."""
 
     def latency(self, *key: object) -> float:
         """Seconds of one way: short, and sometimes long."""
@@ -122,6 +128,8 @@ class SimulatedTransport:
             return fault.status, fault.retry_after, fault.body(place)
         if fault.kind == "delay":
             await asyncio.sleep(fault.seconds)
+        elif fault.kind == "recreate":
+            await net.recreate(place)
         target = product._target(request.path, request.params)
         headers = {**request.headers, "User-Agent": self._agent}
         http = HttpRequest(request.method, target, headers, request.body or b"")
@@ -268,6 +276,12 @@ class Stream:
         self._last = max(self._last, due)
         self._queue.append((self._last, data))
         self._wake.set()
+
+    def hold(self, until: float) -> None:
+        """Deliver nothing new before `until`; bookmarks of the version that was delivered last keep the watch alive."""
+        now = self.process.loop.now
+        self._last = max(self._last, until)
+        self._later(5.0, now, until)
 
     def hasten(self) -> None:
         """Deliver what is held: the faults are over."""

@@ -20,8 +20,9 @@ STALE = 150.0
 MOST_REQUESTS = 90
 """Requests of one component about one object in one minute."""
 ENDED = ("Succeeded", "Failed")
-WHOLE_WITHIN = 60.0
-"""Seconds within which the binds of a gang have been tried, all of them, unless something has disturbed it."""
+WHOLE_WITHIN = 4.0
+"""Seconds within which the binds of a gang have been tried, all of them, unless something has disturbed it: shorter
+than the time in which other pods end and make room for the rest."""
 STEAL_NOTICED = 13.0
 """Seconds after which a leader must have noticed that another candidate has taken its Lease: its renew deadline, and
 the time that a request may take."""
@@ -113,6 +114,8 @@ class Oracle:
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     _tried: dict[str, _Gang] = field(default_factory=dict)
     """Gangs whose binds have begun."""
+    _changed: dict[str, float] = field(default_factory=dict)
+    """When a gang has lost a member, or its minimum was changed, last: a watch that is late does not show it."""
     _disturbed: float = -1e9
     _holder: tuple[float, str] = (-1e9, "")
     """Since when who holds the scheduler's Lease."""
@@ -133,7 +136,7 @@ class Oracle:
         self._check_gangs(now)
         if type_ == "DELETED":
             self.objects[kind].pop(key, None)
-            self._forget_gang(group_of(obj) if kind == "pods" else key)
+            self._gang_changed(now, group_of(obj) if kind == "pods" else key)
             if kind == "nodes":
                 self._allocatable[key].append((now, {}))
             elif kind == "queues.scheduling.volcano.sh":
@@ -150,10 +153,10 @@ class Oracle:
             self._queues[key].append((now, obj))
         elif kind == "podgroups.scheduling.volcano.sh":
             if before is not None and before["spec"] != obj["spec"]:
-                self._forget_gang(key)
+                self._gang_changed(now, key)
         elif kind == "pods":
             if before is not None and before["metadata"]["uid"] != obj["metadata"]["uid"]:
-                self._forget_gang(group_of(obj))
+                self._gang_changed(now, group_of(obj))
             self._pod(now, writer, before, obj)
 
     def restored(self, now: float) -> None:
@@ -213,7 +216,7 @@ class Oracle:
     def _try(self, now: float, pod: Object) -> None:
         name = group_of(pod)
         group = self.objects["podgroups.scheduling.volcano.sh"].get(name)
-        if group is None:
+        if group is None or now - self._changed.get(name, -1e9) <= STALE:
             return
         gang = self._tried.get(name)
         if gang is None or now - gang.since > WHOLE_WITHIN:
@@ -225,8 +228,9 @@ class Oracle:
             gang = self._tried[name] = _Gang(now, (group["spec"].get("minMember") or 1) - len(started))
         gang.pods.add(pod["metadata"]["uid"])
 
-    def _forget_gang(self, name: str) -> None:
+    def _gang_changed(self, now: float, name: str) -> None:
         self._tried.pop(name, None)
+        self._changed[name] = now
 
     def _check_gangs(self, now: float) -> None:
         for name, gang in list(self._tried.items()):

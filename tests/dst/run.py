@@ -24,6 +24,8 @@ from tests.dst.server import SENDER, WRITER, ApiServer
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 
 STEPS = 200
+LEASE = 15.0
+"""Seconds after which a standby takes the Lease of a leader that is gone."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
 
@@ -132,6 +134,7 @@ class Run:
         self.network = Network(server, self.faults, self.note, plan.seed)
         self.network.requests = self._request
         self.network.sent = self._sent
+        self.network.recreate = self._recreate
         self.oracle = Oracle()
         self.cluster = Cluster(server, self.faults, plan.seed, self.note)
         self.replicas: list[Replica] = []
@@ -185,6 +188,9 @@ class Run:
         key = f"{place.namespace}/{place.name}" if place.namespace else place.name
         self.oracle.sent(self.loop.now, process.name, verb, place.plural, key)
         self._report(before)
+
+    async def _recreate(self, place: Place) -> None:
+        await self.cluster.recreate(place.name)
 
     def _request(self, process: str, verb: str, place: Place, status: int) -> None:
         before = len(self.oracle.violations)
@@ -291,22 +297,27 @@ class Run:
                     process.stop()
                     self.loop.call_later(seconds, self._go_on, process)
             case "cut off":
-                processes = replica.processes()
-                for process in processes:
-                    process.cut_off = True
-                self.loop.call_later(seconds, self._connect, processes)
+                self._cut_off(replica.processes(), seconds)
             case "jump":
                 replica.clock.jumped += random.choice((-3600.0, -5.0, 5.0, 3600.0))
             case "drift":
                 replica.clock.drift(self.loop.now, random.choice((0.97, 1.0, 1.03)))
             case "steal lease":
                 await self._steal()
+            case "stale takeover":
+                if not self._stale_takeover(schedulers, random, seconds):
+                    return
             case "restore":
                 if not self._delivered():
                     return
                 await self._restore(random)
         self.note(f"fault: {kind.name}: {replica.name}")
         self.faults.did(kind, number, replica.component)
+
+    def _cut_off(self, processes: list[Process], seconds: float) -> None:
+        for process in processes:
+            process.cut_off = True
+        self.loop.call_later(seconds, self._connect, processes)
 
     def _connect(self, processes: list[Process]) -> None:
         self.oracle.disturbed(self.loop.now)
@@ -317,6 +328,28 @@ class Run:
         self.oracle.disturbed(self.loop.now)
         if process.stopped:
             process.go_on()
+
+    def _stale_takeover(self, schedulers: list[SchedulerReplica], random: Random, seconds: float) -> bool:
+        """The watches of the standby's pods stand still, and the leader ends soon after its next bind. Whether there
+        are a leader and a standby."""
+        leaders = [r for r in schedulers if r.leading]
+        standbys = [r.process for r in schedulers if not r.leading and r.process is not None]
+        if not leaders or not standbys:
+            return False
+        for stream in self.network.streams:
+            if stream.process is standbys[0] and stream.place.plural == "pods":
+                stream.hold(self.loop.now + LEASE + seconds)
+        self.loop.create_task(self._end_after_a_bind(leaders[0], 0.5 * random.random()))
+        return True
+
+    async def _end_after_a_bind(self, leader: SchedulerReplica, pause: float) -> None:
+        before, until = self.oracle.binds, self.loop.now + LEASE
+        while self.oracle.binds == before and self.loop.now < until:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(pause)
+        self.oracle.disturbed(self.loop.now)
+        for process in leader.processes():
+            process.kill()
 
     async def _steal(self) -> None:
         """Another candidate takes the Lease for a moment, and disappears."""
