@@ -28,6 +28,8 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGMAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+"""As kubelets write conditions: those of other clients stay."""
 MOST_PODS = 12
 """Live pods above which users create nothing more."""
 ENDED = ("Succeeded", "Failed")
@@ -119,7 +121,7 @@ class Cluster:
         return now - self.running_since.get(uid, now) > 3 + self.longest * chance(self.seed, "life", key, uid)
 
     async def _status(self, path: str, status: Manifest) -> None:
-        await self._call("PATCH", f"{path}/status", {"status": status}, "node", MERGE)
+        await self._call("PATCH", f"{path}/status", {"status": status}, "node", STRATEGIC)
 
     async def _collect(self) -> None:
         """Delete objects whose owners are all gone, as the garbage collector does."""
