@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.search.class_view import total
+from volcano_py.scheduler.framework.kernels.applied_rules import total
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import SomeNodes

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
+from volcano_py.scheduler.framework.kernels.applied_rules import total
 from volcano_py.scheduler.framework.search.broken_rules import isolating
-from volcano_py.scheduler.framework.search.class_view import ClassView, total
+from volcano_py.scheduler.framework.search.class_view import ClassView
 from volcano_py.scheduler.framework.search.class_views import ClassViews
 from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.search.fit_errors import Code, FitErrors

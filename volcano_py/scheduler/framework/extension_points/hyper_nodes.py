@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.search.label_domains import domains_for, scores_of
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
 ALLOCATE, EVICT = "allocate", "evict"
 """The purpose of a gradient."""
@@ -24,7 +22,7 @@ Gradient = list[list[str]]
 class NetworkDomains:
     """In which domains of the network a job is tried, and which HyperNode is best."""
 
-    def __init__(self, registration: CallbackRegistration, session: Session) -> None:
+    def __init__(self, registration: CallbackRegistration, session: OpenSession) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._session = session

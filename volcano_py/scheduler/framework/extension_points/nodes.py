@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.search.fit_errors import Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Filter, Scope, Score
-from volcano_py.scheduler.framework.search.node_view import NodeView
+from volcano_py.scheduler.framework.search.node_view import NodeView, ViewedSession
 from volcano_py.scheduler.framework.search.plain_rules import plain_filter, plain_score
 from volcano_py.scheduler.model.jobs.task import Task
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
 
 class NodeRules:
     """Which nodes accept a task, and which is best."""
 
-    def __init__(self, registration: CallbackRegistration, session: Session) -> None:
+    def __init__(self, registration: CallbackRegistration, session: ViewedSession) -> None:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._session = session

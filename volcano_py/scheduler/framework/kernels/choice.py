@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from volcano_py.scheduler.framework.kernels.formulas import program
-from volcano_py.scheduler.framework.search.class_view import ClassView, look, total_of_node
+from volcano_py.scheduler.framework.search.class_view import ClassView, NodeSearch, look, total_of_node
 from volcano_py.scheduler.framework.search.few_nodes import few_nodes, look_at_few
 from volcano_py.scheduler.framework.search.node_rules import Floats, Indices
 from volcano_py.scheduler.framework.search.run_places import places_of_run
@@ -28,7 +28,6 @@ from volcano_py.scheduler.model.resource import EPS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from volcano_py.scheduler.framework.placement import Placement
 
 FEW_COLUMNS = 4
 """Up to this number of changed columns are computed one by one; more in one vector pass."""
@@ -58,7 +57,7 @@ class Kernels(Protocol):
         """The node with the highest score, among equals the one of the lowest rank; −1 if all scores are −inf."""
         ...
 
-    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: NodeSearch) -> list[int]:
         """The best node for each of `count` equal tasks, one after the other; fewer if no further one fits now.
 
         `v`: up to date, and `foreseeable`.
@@ -105,7 +104,7 @@ class NumpyKernels:
             return int(ties[rank[ties].argmin()])
         return first
 
-    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: NodeSearch) -> list[int]:
         return places_of_run(v, task, count, placement)
 
 
@@ -145,7 +144,7 @@ class CompiledKernels(NumpyKernels):
         best: int = self._best(masked, rank)
         return best
 
-    def places_of_run(self, v: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+    def places_of_run(self, v: ClassView, task: Task, count: int, placement: NodeSearch) -> list[int]:
         p = v.program
         if p is None:
             return super().places_of_run(v, task, count, placement)

@@ -4,23 +4,21 @@ A LOCAL rule may have a method `term(task)`. It returns the rule for the task's 
 formulas with its constants, or None if no formula applies. A `Program` consists of the terms of all rules of a class;
 if one of the rules has no term, the class has no program and its rules are called.
 
-A program adds in the order of `class_view.total`: floating-point sums depend on the order.
+A program adds in the order of `applied_rules.total`: floating-point sums depend on the order.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.kernels.applied_rules import AppliedRules, Share
 from volcano_py.scheduler.framework.search.node_rules import Bools, Floats, LocalFilter, LocalScore
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.search.class_view import ClassView, Share
 
 Wholes = NDArray[np.int64]
 
@@ -95,7 +93,7 @@ def term_of(rule: LocalFilter | LocalScore, task: Task) -> FormulaTerm | None:
     return term
 
 
-def operations_of(v: ClassView, task: Task, numbers: NodeNumbers) -> Operations | None:
+def operations_of(v: AppliedRules, task: Task, numbers: NodeNumbers) -> Operations | None:
     """The operations of a class; None if one of its rules has no term."""
     if v.gates:
         return None
@@ -113,7 +111,7 @@ def operations_of(v: ClassView, task: Task, numbers: NodeNumbers) -> Operations 
     return found
 
 
-def program(v: ClassView, task: Task, numbers: NodeNumbers) -> Program | None:
+def program(v: AppliedRules, task: Task, numbers: NodeNumbers) -> Program | None:
     """The program of a class; None if one of its rules has no term."""
     found = operations_of(v, task, numbers)
     if found is None:

@@ -7,17 +7,13 @@ earlier, and derives only what it has not kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.model.jobs import status as st
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
-
-def locate(session: Session, job: SessionJob) -> None:
+def locate(session: OpenSession, job: SessionJob) -> None:
     """Set `allocated_hyper_node` of a job and its sub-jobs, unless its domain is one of a node label."""
     if job.model.topology_key:
         return
@@ -27,7 +23,7 @@ def locate(session: Session, job: SessionJob) -> None:
         _from_memory(session, job)
 
 
-def _from_pods(session: Session, job: SessionJob) -> None:
+def _from_pods(session: OpenSession, job: SessionJob) -> None:
     if not session.topology_is_ready:
         return
     for sub in job.sub_jobs.values():
@@ -39,7 +35,7 @@ def _from_pods(session: Session, job: SessionJob) -> None:
             )
 
 
-def _from_memory(session: Session, job: SessionJob) -> None:
+def _from_memory(session: OpenSession, job: SessionJob) -> None:
     topology, memory = session.topology, job.model.allocated_hyper_nodes
     job.allocated_hyper_node = memory.get("", "")
     for sub in job.sub_jobs.values():
@@ -62,7 +58,7 @@ def _from_memory(session: Session, job: SessionJob) -> None:
         job.allocated_hyper_node = common or job.allocated_hyper_node
 
 
-def remember(session: Session) -> None:
+def remember(session: OpenSession) -> None:
     """At the close: store the HyperNodes for the next session."""
     if session.deviations.topology_from_pods:
         return
@@ -76,7 +72,7 @@ def _holds(counts: list[int]) -> bool:
     return any(n and st.IS_ALLOCATED[status] for status, n in enumerate(counts))
 
 
-def _around(session: Session, sub: SubJob) -> str:
+def _around(session: OpenSession, sub: SubJob) -> str:
     """The lowest HyperNode that contains all placed tasks."""
     placed = (t for t in sub.tasks.values() if st.IS_ALLOCATED[session.statuses[t.slot]])
     nodes = (session.table.index.get(t.node) for t in placed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,9 +18,14 @@ from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STAT
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.placement import Placement
 
+class _Search(Protocol):
+    """A search whose rules can be replaced."""
+
+    def replace_broken_rules(self, task: Task) -> bool: ...
+
+
+S = TypeVar("S", bound=_Search)
 P = ParamSpec("P")
 R = TypeVar("R")
 Rule = TypeVar("Rule", Filter, Score)
@@ -44,12 +49,12 @@ class RejectAll:
 
 
 def isolating(
-    search: Callable[Concatenate[Placement, Task, P], R],
-) -> Callable[Concatenate[Placement, Task, P], R]:
+    search: Callable[Concatenate[S, Task, P], R],
+) -> Callable[Concatenate[S, Task, P], R]:
     """Decorator of searches: if a rule raises, the search is repeated without it."""
 
     @wraps(search)
-    def isolated(placement: Placement, task: Task, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def isolated(placement: S, task: Task, /, *args: P.args, **kwargs: P.kwargs) -> R:
         while True:
             try:
                 return search(placement, task, *args, **kwargs)

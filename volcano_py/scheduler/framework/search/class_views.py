@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
+from volcano_py.scheduler.framework.kernels.applied_rules import shares
 from volcano_py.scheduler.framework.kernels.choice import chosen
 from volcano_py.scheduler.framework.search.broken_rules import RejectAll, broken
-from volcano_py.scheduler.framework.search.class_view import ClassView, foreseeable, shares
+from volcano_py.scheduler.framework.search.class_view import ClassView, foreseeable
 from volcano_py.scheduler.framework.search.node_rules import (
     DOMAIN,
     LOCAL,

@@ -7,20 +7,18 @@ task on the node are one sum, and constants are arrays of dimension 0, which num
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.kernels.applied_rules import AppliedRules
 from volcano_py.scheduler.framework.kernels.formulas import Formula, operations_of
 from volcano_py.scheduler.framework.search.node_rules import Bools, Floats, Indices
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.rules.allocation import LEAST_ALLOCATED, MOST_ALLOCATED, balances, evennesses, mean_of_two
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.search.class_view import ClassView
 
 Constant = NDArray[np.float64]
 """An array of dimension 0."""
@@ -63,7 +61,7 @@ class FewNodes(NamedTuple):
     rows: Rows
 
 
-def few_nodes(v: ClassView, task: Task, numbers: NodeNumbers) -> FewNodes | None:
+def few_nodes(v: AppliedRules, task: Task, numbers: NodeNumbers) -> FewNodes | None:
     """None if a rule of the class has no term, or a node lacks a resource that counts: the formulas here divide by its
     capacity."""
     found = operations_of(v, task, numbers)

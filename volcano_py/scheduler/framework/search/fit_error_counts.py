@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.class_view import ClassView
+from volcano_py.scheduler.framework.search.class_view import ClassView, NodeSearch
 from volcano_py.scheduler.framework.search.fit_errors import ABORTING, Code, FitErrors, insufficient
 from volcano_py.scheduler.framework.search.node_rules import Bools, Codes, Filter, Indices
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.placement import Placement
 
-
-def count_fit_errors(placement: Placement, task: Task, check_capacity: bool, nodes: Indices | None = None) -> FitErrors:
+def count_fit_errors(
+    placement: NodeSearch, task: Task, check_capacity: bool, nodes: Indices | None = None
+) -> FitErrors:
     """The reasons of all nodes, or of some; with `check_capacity` lack of capacity is the only reason of a node that
     has none."""
     view = placement.view(task)
@@ -65,7 +63,7 @@ def with_code(f: Filter, codes: Codes, wanted: Collection[Code]) -> Bools:
     return found
 
 
-def _count_lacking(placement: Placement, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
+def _count_lacking(placement: NodeSearch, view: ClassView, lacking: Bools, counts: dict[str, int]) -> None:
     """The first lacking resource of each node, in the order cpu, memory, pods, others by name."""
     n = placement.numbers
     names = list(placement.table.rows)

@@ -7,22 +7,18 @@ are necessary. The placed members of a gang determine the domain of the other me
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import PODS
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
-
-def domains_of(session: Session, job: SessionJob) -> list[str]:
+def domains_of(session: OpenSession, job: SessionJob) -> list[str]:
     """The domains in which a job with a topology key may be: that of its placed members, else all; none if placed
     members are in several domains."""
     names, of_node = session.topology.by_label(job.model.topology_key)
@@ -33,7 +29,7 @@ def domains_of(session: Session, job: SessionJob) -> list[str]:
     return [names[here.pop()]] if len(here) == 1 and -1 not in here else []
 
 
-def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]:
+def domains_for(session: OpenSession, job: SessionJob, *, evicts: bool) -> list[str]:
     """Of the domains in which a job may be, those with enough capacity for the tasks that it lacks of its minimum.
     `evicts`: counting everything that could be evicted."""
     names, of_node = session.topology.by_label(job.model.topology_key)
@@ -48,7 +44,7 @@ def domains_for(session: Session, job: SessionJob, *, evicts: bool) -> list[str]
     return [name for name in domains_of(session, job) if name in large_enough]
 
 
-def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, float]:
+def scores_of(session: OpenSession, sub: SubJob, domains: list[str]) -> dict[str, float]:
     """How full each domain would be with the sub-job, from 0 to 100: the mean of the resources that it requests."""
     table, n = session.table, session.numbers
     requested = sum((t.spec_class.vector(table) for t in sub.tasks.values()), start=np.zeros(len(table.rows)))
@@ -63,7 +59,7 @@ def scores_of(session: Session, sub: SubJob, domains: list[str]) -> dict[str, fl
     return scores
 
 
-def _least(session: Session, job: SessionJob) -> NDArray[np.float64] | None:
+def _least(session: OpenSession, job: SessionJob) -> NDArray[np.float64] | None:
     """The smallest request of the pending members, times the number that the job lacks of its minimum; None if it
     lacks none."""
     lacking = job.min_available - job.ready_num
@@ -80,7 +76,7 @@ def _sums(columns: NDArray[np.float64], of_node: NDArray[np.intp], count: int) -
     return np.array([np.bincount(of_node[inside], weights=row[inside], minlength=count) for row in columns])
 
 
-def nodes_outside(session: Session, job: SessionJob) -> NDArray[np.bool_] | None:
+def nodes_outside(session: OpenSession, job: SessionJob) -> NDArray[np.bool_] | None:
     """The nodes on which no task of a job may be placed now because of its topology key; None: it has no such key."""
     if not job.model.topology_key:
         return None

@@ -8,17 +8,15 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Node, Taint
+from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource_names import PODS
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.session import Session
 
 
 class Amounts(Mapping[str, float]):
@@ -50,7 +48,7 @@ class NodeView:
 
     __slots__ = ("_numbers", "_session", "index")
 
-    def __init__(self, session: Session, index: int, numbers: bool = True) -> None:
+    def __init__(self, session: OpenSession, index: int, numbers: bool = True) -> None:
         self._session = session
         self._numbers = numbers
         self.index = index
@@ -128,3 +126,9 @@ class NodeView:
 
     def __repr__(self) -> str:
         return f"NodeView({self.name})"
+
+
+class ViewedSession(OpenSession, Protocol):
+    """A session that has a view of each node."""
+
+    def node(self, index: int, numbers: bool = True) -> NodeView: ...

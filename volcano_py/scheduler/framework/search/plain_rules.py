@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import (
     DOMAIN,
@@ -27,13 +28,9 @@ from volcano_py.scheduler.framework.search.node_rules import (
     Scope,
     Score,
 )
-from volcano_py.scheduler.framework.search.node_view import NodeView
+from volcano_py.scheduler.framework.search.node_view import NodeView, ViewedSession
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
-
-if TYPE_CHECKING:
-    from volcano_py.api.core import Node
-    from volcano_py.scheduler.framework.session import Session
 
 Predicate = Callable[[Task, NodeView], Reason | str | None]
 NodeScore = Callable[[Task, NodeView], float]
@@ -75,7 +72,7 @@ class _Plain:
 
     point = ""
 
-    def __init__(self, name: str, session: Session, fn: Callable[[Task, NodeView], Any]) -> None:
+    def __init__(self, name: str, session: ViewedSession, fn: Callable[[Task, NodeView], Any]) -> None:
         self.name = name
         self._fn = fn
         self._session = session
@@ -125,7 +122,7 @@ class PlainFilter(_Plain):
 
     follows_dry_runs = False
 
-    def __init__(self, name: str, session: Session, fn: Predicate) -> None:
+    def __init__(self, name: str, session: ViewedSession, fn: Predicate) -> None:
         super().__init__(name, session, fn)
         self.reasons: list[Reason] = []
         self._numbers: dict[Reason, int] = {}
@@ -155,7 +152,7 @@ class _DomainFilter(PlainFilter):
 class _StaticFilter(PlainFilter):
     scope: Literal[Scope.STATIC] = STATIC
 
-    def __init__(self, name: str, session: Session, fn: Predicate) -> None:
+    def __init__(self, name: str, session: ViewedSession, fn: Predicate) -> None:
         super().__init__(name, session, fn)
         # Stored codes are indices of stored reasons.
         known = self._known()
@@ -216,7 +213,9 @@ class _LocalScore(PlainScore):
         return self._score(task, node)
 
 
-def plain_filter(name: str, session: Session, fn: Predicate, scope: Scope, follows_dry_runs: bool = False) -> Filter:
+def plain_filter(
+    name: str, session: ViewedSession, fn: Predicate, scope: Scope, follows_dry_runs: bool = False
+) -> Filter:
     """A predicate as a filter of its scope."""
     kinds: dict[Scope, type[_StaticFilter | _LocalFilter | _DomainFilter]] = {
         STATIC: _StaticFilter,
@@ -228,9 +227,9 @@ def plain_filter(name: str, session: Session, fn: Predicate, scope: Scope, follo
     return made
 
 
-def plain_score(name: str, session: Session, fn: NodeScore, scope: Scope) -> Score:
+def plain_score(name: str, session: ViewedSession, fn: NodeScore, scope: Scope) -> Score:
     """A node order function as a score of its scope."""
-    kinds: dict[Scope, Callable[[str, Session, NodeScore], Score]] = {
+    kinds: dict[Scope, Callable[[str, ViewedSession, NodeScore], Score]] = {
         STATIC: _StaticScore,
         LOCAL: _LocalScore,
         DOMAIN: _DomainScore,

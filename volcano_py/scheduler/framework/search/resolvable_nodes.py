@@ -6,18 +6,16 @@ The tasks of a gang ask for the same nodes one after another, and each of them c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from volcano_py.scheduler.framework.kernels.choice import FEW_COLUMNS
+from volcano_py.scheduler.framework.search.class_view import NodeSearch
 from volcano_py.scheduler.framework.search.fit_error_counts import with_code
 from volcano_py.scheduler.framework.search.fit_errors import ABORTING
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Bools, Filter
 from volcano_py.scheduler.model.jobs.task import Task
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.placement import Placement
 
 _KEPT = 8
 """The number of classes whose nodes are kept."""
@@ -40,7 +38,7 @@ class ResolvableNodes:
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
 
-    def of(self, placement: Placement, task: Task) -> Bools:
+    def of(self, placement: NodeSearch, task: Task) -> Bools:
         """A new array."""
         log = placement.numbers.log
         known = self._known.pop(task.spec_class.id, None)
@@ -63,7 +61,7 @@ class ResolvableNodes:
         return known.nodes.copy()
 
 
-def _all(placement: Placement, task: Task, applied: list[tuple[str, Filter]]) -> Bools:
+def _all(placement: NodeSearch, task: Task, applied: list[tuple[str, Filter]]) -> Bools:
     """The first plugin that rejects a node decides."""
     count = len(placement.table)
     open_, lost = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -85,7 +83,7 @@ def _all(placement: Placement, task: Task, applied: list[tuple[str, Filter]]) ->
     return ~lost
 
 
-def _one(placement: Placement, task: Task, applied: list[tuple[str, Filter]], node: int) -> bool:
+def _one(placement: NodeSearch, task: Task, applied: list[tuple[str, Filter]], node: int) -> bool:
     """The same for one node, without arrays."""
     if placement.shard is not None and placement.shard_is_hard and not placement.shard[node]:
         return False

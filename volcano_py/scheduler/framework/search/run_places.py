@@ -9,17 +9,13 @@ then gives the best node of each step.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.class_view import ClassView, look
+from volcano_py.scheduler.framework.search.class_view import ClassView, NodeSearch, look
 from volcano_py.scheduler.framework.search.node_rank import best_columns
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import FilledNodes
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.framework.placement import Placement
 
 _WIDTH, _DEPTH = 16, 4
 """Number of nodes, and of tasks on each, that the first look-ahead covers."""
@@ -28,7 +24,7 @@ _Entry = tuple[float, int, int, int]
 """(−score, rank, node column, number of tasks of the run on the node): the smallest is the best."""
 
 
-def places_of_run(view: ClassView, task: Task, count: int, placement: Placement) -> list[int]:
+def places_of_run(view: ClassView, task: Task, count: int, placement: NodeSearch) -> list[int]:
     """The best node for each of `count` tasks of a class, one after the other; fewer if no further one fits now.
 
     `view`: up to date, and `foreseeable`.
@@ -58,7 +54,7 @@ class _Ahead:
     and on each of them as many further tasks as the run has put on any node so far.
     """
 
-    def __init__(self, view: ClassView, task: Task, count: int, placement: Placement) -> None:
+    def __init__(self, view: ClassView, task: Task, count: int, placement: NodeSearch) -> None:
         self._view = view
         self._task = task
         self._count = count

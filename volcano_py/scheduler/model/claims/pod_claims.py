@@ -7,8 +7,6 @@ updates the classes of the affected pods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from volcano_py.api import core
 from volcano_py.scheduler.model.claims import resource_claims, storage
 from volcano_py.scheduler.model.claims.demand import NONE, PodClaimDemand
@@ -18,11 +16,9 @@ from volcano_py.scheduler.model.claims.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.claims.storage import IGNORED_PROVISIONERS, Storage
 from volcano_py.scheduler.model.claims.volume_demand import volume_demand
 from volcano_py.scheduler.model.jobs import status
+from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import Bind
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.model.cluster import Cluster
-    from volcano_py.scheduler.model.jobs.task import Task
 
 KINDS = storage.KINDS | resource_claims.KINDS
 
@@ -30,7 +26,7 @@ KINDS = storage.KINDS | resource_claims.KINDS
 class PodClaims:
     """`ignored_provisioners`: additional provisioners whose volumes do not count against a limit."""
 
-    def __init__(self, cluster: Cluster, ignored_provisioners: frozenset[str] = frozenset()) -> None:
+    def __init__(self, cluster: ModelState, ignored_provisioners: frozenset[str] = frozenset()) -> None:
         self._cluster = cluster
         self.storage = Storage(cluster.others)
         self.resource_claims = ResourceClaims(cluster.others)

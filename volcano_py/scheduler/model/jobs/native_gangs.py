@@ -6,8 +6,6 @@ the model. The conditions that a session reports are written to the native PodGr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec.structs import replace
 
@@ -17,16 +15,14 @@ from volcano_py.api.meta import Condition
 from volcano_py.api.scheduling import PENDING, PodGroup, PodGroupSpec, PodGroupStatus
 from volcano_py.scheduler.model.jobs.group_names import native_uid
 from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import NativeGroupStatus
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.model.cluster import Cluster
 
 
 class NativeGroups:
     """The native PodGroups of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ModelState) -> None:
         self._cluster = cluster
         self._of_namespace: dict[str, set[str]] = {}
         """The UIDs of the jobs of native PodGroups."""

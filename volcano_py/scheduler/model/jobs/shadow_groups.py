@@ -9,7 +9,6 @@ with the name appears, it replaces the shadow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from volcano_py.api import plain_pods
 from volcano_py.api.core import Pod
@@ -19,9 +18,7 @@ from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.group_names import group_of
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
-
-if TYPE_CHECKING:
-    from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.model_state import ModelState
 
 KUBERNETES = "default-scheduler"
 """The scheduler of plain pods of Kubernetes: the controller creates no PodGroups for them."""
@@ -30,7 +27,7 @@ KUBERNETES = "default-scheduler"
 class ShadowGroups:
     """The shadow PodGroups of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ModelState) -> None:
         self._cluster = cluster
         self._of_namespace: dict[str, set[str]] = {}
         """The UIDs of the jobs that have one."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
-if TYPE_CHECKING:
-    from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin
+
+class Skippable(Protocol):
+    """What this module reads of a plugin."""
+
+    name: str
+    skips_all: ClassVar[bool]
 
 
 class CycleState:
@@ -25,7 +29,7 @@ class CycleState:
         """Values that a plugin may keep by node name for equal pods; entries of nodes that change are dropped. None if
         rules that evaluate more than one node take part for this pod."""
 
-    def concerns(self, plugin: Plugin) -> bool:
+    def concerns(self, plugin: Skippable) -> bool:
         """Whether the plugin takes part after PreFilter."""
         return not (plugin.skips_all and plugin.name in self.skip_filter)
 
