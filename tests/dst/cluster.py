@@ -141,13 +141,13 @@ class Cluster:
 
     # ---- users -----------------------------------------------------------------------------------------------
 
-    async def step(self, number: int) -> None:
-        """One step of the users."""
+    async def step(self, number: int, late: bool) -> None:
+        """One step of the users; `late`: one of the last, of which more evict, because what they leave stays."""
         random = Random(f"{self.seed} user {number}")
         pods = self.server.objects("pods")
         alive = sum(1 for pod in pods.values() if pod.get("status", {}).get("phase") not in ENDED)
         drawn = random.random()
-        if self.configuration in ("preempt", "reclaim") and drawn < 0.12 and alive < MOST_PODS + 6:
+        if self.configuration in ("preempt", "reclaim") and drawn < (0.5 if late else 0.12) and alive < MOST_PODS + 6:
             await self.create_urgent(random, number)
         elif drawn < 0.25 and alive < MOST_PODS:
             await self.create_gang(random, number)

@@ -208,6 +208,9 @@ class Oracle:
         pod = self.objects["pods"].get(key)
         if verb == "POST binding" and pod is not None:
             self._try(now, pod)
+            bound = self.bound.get(pod["metadata"]["uid"])
+            if bound is not None and bound.writer == BINDER and bound.at < since and leader == process:
+                self._wrong(now, f"{process} binds pod {key}, which was bound before it became the leader")
 
     def disturbed(self, now: float) -> None:
         """A process was killed, stopped or cut off, or the configuration has changed."""

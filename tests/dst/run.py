@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -24,6 +25,8 @@ from tests.dst.server import SENDER, WRITER, ApiServer
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 
 STEPS = 200
+LATE = 12
+"""The last steps, in which users ask more often for the place of others."""
 LEASE = 15.0
 """Seconds after which a standby takes the Lease of a leader that is gone."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
@@ -139,6 +142,8 @@ class Run:
         self.cluster = Cluster(server, self.faults, plan.seed, self.note)
         self.replicas: list[Replica] = []
         self.steps: list[str] = []
+        self._at_bind: Callable[[], None] | None = None
+        """Called before the next bind is sent."""
         self._calls = 0
         self.watching = False
         """Whether changes by the product are collected."""
@@ -184,6 +189,8 @@ class Run:
             self.note(f"VIOLATION {text}")
 
     def _sent(self, process: Process, verb: str, place: Place) -> None:
+        if verb == "POST binding" and self._at_bind is not None:
+            self._at_bind()
         before = len(self.oracle.violations)
         key = f"{place.namespace}/{place.name}" if place.namespace else place.name
         self.oracle.sent(self.loop.now, process.name, verb, place.plural, key)
@@ -259,7 +266,7 @@ class Run:
         key = f"user|step {number}"
         if key not in self.plan.disabled:
             before = self.server.api.store.revision
-            await self.cluster.step(number)
+            await self.cluster.step(number, number >= self.plan.steps - LATE)
             if self.server.api.store.revision != before:
                 self.steps.append(key)
         kind = self.faults.of_step("cluster", number)
@@ -291,11 +298,7 @@ class Run:
                 for process in replica.processes()[1:]:
                     process.kill()
             case "stop":
-                processes = replica.processes()
-                if processes:
-                    process = random.choice(processes)
-                    process.stop()
-                    self.loop.call_later(seconds, self._go_on, process)
+                self._stop(random, replica.processes(), seconds)
             case "cut off":
                 self._cut_off(replica.processes(), seconds)
             case "jump":
@@ -305,8 +308,10 @@ class Run:
             case "steal lease":
                 await self._steal()
             case "stale takeover":
-                if not self._stale_takeover(schedulers, random, seconds):
+                if not self._arm_takeover(schedulers, random, 5.0 + seconds):
                     return
+                for i in range(3):
+                    await self.cluster.create_gang(random, number * 1000 + 900 + i)
             case "restore":
                 if not self._delivered():
                     return
@@ -324,32 +329,36 @@ class Run:
         for process in processes:
             process.cut_off = False
 
+    def _stop(self, random: Random, processes: list[Process], seconds: float) -> None:
+        if processes:
+            process = random.choice(processes)
+            process.stop()
+            self.loop.call_later(seconds, self._go_on, process)
+
     def _go_on(self, process: Process) -> None:
         self.oracle.disturbed(self.loop.now)
         if process.stopped:
             process.go_on()
 
-    def _stale_takeover(self, schedulers: list[SchedulerReplica], random: Random, seconds: float) -> bool:
-        """The watches of the standby's pods stand still, and the leader ends soon after its next bind. Whether there
-        are a leader and a standby."""
-        leaders = [r for r in schedulers if r.leading]
-        standbys = [r.process for r in schedulers if not r.leading and r.process is not None]
-        if not leaders or not standbys:
+    def _arm_takeover(self, schedulers: list[SchedulerReplica], random: Random, seconds: float) -> bool:
+        """At the leader's next bind, the watches of the standby's pods stand still, and the leader ends in the midst of
+        its binds. Returns whether there are a leader and a standby."""
+        leader = next((r for r in schedulers if r.leading), None)
+        standby = next((r.process for r in schedulers if not r.leading and r.process is not None), None)
+        if leader is None or standby is None:
             return False
-        for stream in self.network.streams:
-            if stream.process is standbys[0] and stream.place.plural == "pods":
-                stream.hold(self.loop.now + LEASE + seconds)
-        self.loop.create_task(self._end_after_a_bind(leaders[0], 0.5 * random.random()))
-        return True
 
-    async def _end_after_a_bind(self, leader: SchedulerReplica, pause: float) -> None:
-        before, until = self.oracle.binds, self.loop.now + LEASE
-        while self.oracle.binds == before and self.loop.now < until:
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(pause)
-        self.oracle.disturbed(self.loop.now)
-        for process in leader.processes():
-            process.kill()
+        def take_over() -> None:
+            self._at_bind = None
+            self.oracle.disturbed(self.loop.now)
+            for stream in self.network.streams:
+                if stream.process is standby and stream.place.plural == "pods":
+                    stream.hold(self.loop.now + LEASE + seconds)
+            for process in leader.processes():
+                self.loop.call_later(0.01 * random.random(), process.kill)
+
+        self._at_bind = take_over
+        return True
 
     async def _steal(self) -> None:
         """Another candidate takes the Lease for a moment, and disappears."""
