@@ -33,8 +33,13 @@ class Reservations:
     def _may(self, task: Task) -> bool:
         if not task.job:
             return True  # a profile has evicted pods for it
-        job = self._session.jobs.get(task.job)
-        return job is not None and not job.is_pending() and self._session.states.job_valid(job) is None
+        session = self._session
+        job = session.jobs.get(task.job)
+        if job is None or job.is_pending() or session.states.job_valid(job) is not None:
+            return False
+        # A queue whose limit was lowered meanwhile could not use what is held for its pod.
+        queue = session.queues.get(job.queue)
+        return queue is not None and session.limits.simulate_allocatable(queue, task)
 
     def dissolve(self, job: SessionJob) -> None:
         """Release what is held for a job, before the job is tried."""
