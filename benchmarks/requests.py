@@ -1,4 +1,4 @@
-"""Requests, bytes and processor time of a pod, by program, verb and resource: what a busy API server has to do for each.
+"""Requests, bytes and processor time of a pod, by program, verb and resource: what a busy API server has to do.
 
 Requests and bytes are those of the sandbox's audit log, by user agent. The bytes are those of response bodies, so that
 those of watches are what all of a program's watches have received since they were opened, divided by the pods. Requests
@@ -190,7 +190,9 @@ def _print(text: str, found: Counted, spent: dict[str, float], pods: int) -> Non
     for key in sorted(found.received, key=lambda key: (-found.requests[key], -found.received[key])):
         if found.requests[key] >= pods / 100 or found.received[key] >= 10 * pods:
             program, verb, what = key
-            print(f"  {program:22}{verb:8}{what:24}{found.requests[key] / pods:7.3f}{found.received[key] / pods:10,.0f}")
+            print(
+                f"  {program:22}{verb:8}{what:24}{found.requests[key] / pods:7.3f}{found.received[key] / pods:10,.0f}"
+            )
 
 
 def _print_idle(found: Counted, spent: dict[str, float], nodes: int, seconds: float) -> None:

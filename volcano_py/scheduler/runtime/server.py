@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from volcano_py.api.core import ConfigMap
+from volcano_py.api.core import ConfigMap, Pod
 from volcano_py.kube import Client, definitions, pprof
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
@@ -123,7 +123,7 @@ class Scheduler:
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
             gates,
-            on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
+            on_new_pod=self._pod_added,
         )
         self.cache.emit_later = self._send_held
         if self.source.kept is not None:
@@ -409,6 +409,10 @@ class Scheduler:
             self.profiles.loop.wake()
 
     # ---- from the cache and the configuration ------------------------------------------------------------
+
+    def _pod_added(self, pod: Pod) -> None:
+        self.cycle_loop.pod_added(pod)
+        self.reporter.metrics.watched(pod, time.time())
 
     def _object_deleted(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Withdraw operations that wait for an object that is gone."""
