@@ -184,6 +184,7 @@ class Scheduler:
             self._endpoints() as self.ports,
         ):
             await self.source.start(client)
+            self.registry.load(self.source.configuration)
             if self.shadow is None:
                 await ensure_queues(client, options.default_queue)
             self.cache.start(client)
@@ -445,6 +446,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(INTERVAL)
             if self.source.poll():
+                self.registry.load(self.source.configuration)
                 self.reporter.configuration_changed()
                 self._make_dirty()
             if self.profiles is not None:
