@@ -4,8 +4,8 @@
 (`framework.search.few_nodes`). `CompiledKernels` evaluates classes that have a `Program` as machine code
 (`framework.kernels.compiled`), and does the same as `NumpyKernels` for other classes. The results are equal bit by bit.
 
-The compiler takes a second to load and 110 MB of memory, which small clusters and the other programs do not need. The
-scheduler loads it in a thread after its first cycle, or when the cluster has grown (`worth_compiling`, `load_compiled`),
+The compiler takes a second to load and 110 MB of memory, which small clusters and the other programs do not need. After
+its first cycle, or when the cluster has grown, the scheduler loads it in a thread (`worth_compiling`, `load_compiled`),
 and then calls `use_compiled`.
 """
 
