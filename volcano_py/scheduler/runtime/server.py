@@ -327,6 +327,8 @@ class Scheduler:
             self.cache.model.dirty = False
         else:
             self.failed_cycles.ended()
+            if self.last_report is not None:
+                self.last_report.session.discard()
             self.last_report = report
             if self.shadow is not None:
                 self.shadow.decided(report)
