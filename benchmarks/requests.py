@@ -18,7 +18,7 @@ from typing import NamedTuple
 import click
 import orjson
 
-from benchmarks.cluster import Cluster, Manifest, cluster, cpu_seconds, descendants, pod, rate, until_running
+from benchmarks.cluster import Cluster, Manifest, at_rest, cluster, cpu_seconds, descendants, pod, rate, until_running
 from benchmarks.control_plane import CONTROLLERS, job, process
 from benchmarks.profiles import CONFIG
 from volcano_py.api.kinds import JOB, NATIVE_PODGROUP_BETA, POD, PODGROUP
@@ -29,8 +29,6 @@ PROGRAMS = ("scheduler", "dispatcher", "controller-manager", "vc-controller-mana
 """By user agent; the controllers write under the second of their names, which other controllers know."""
 BATCHJOB = namespaced_kind("batch/v1", "jobs", "Job")
 LEFT_OUT = {("get", "leases"), ("update", "leases")}
-SETTLES = 8
-"""Seconds after which the programs have listed all objects."""
 Key = tuple[str, str, str]
 Life = Callable[[Cluster, int, int], Awaitable[object]]
 """Creates what has the given number, with so many pods."""
@@ -161,7 +159,7 @@ async def measure(kind: Kind, pods: int, size: int, nodes: int, per_second: floa
                 process(c, "scheduler", "--leader-elect=false", *flags) as scheduler,
                 process(c, "controller-manager", *CONTROLLERS) as controllers,
             ):
-                await asyncio.sleep(SETTLES)
+                await at_rest(scheduler, controllers)
                 dispatcher = next(descendants(scheduler))
                 pids = {"scheduler": scheduler, "dispatcher": dispatcher, "controller-manager": controllers}
                 used = {name: cpu_seconds(pid) for name, pid in pids.items()}

@@ -55,7 +55,7 @@ from volcano_py.scheduler.runtime import server
 def imported():
     return [m in sys.modules for m in ("volcano_py.scheduler.plugins.tdm", "volcano_py.scheduler.actions.shuffle")]
 assert imported() == [False, False]
-text = "actions: shuffle\\ntiers:\\n- plugins:\\n  - name: tdm\\n  - name: of-nobody\\n"
+text = "actions: shuffle\\ntiers:\\n- plugins:\\n  - name: tdm\\n  - name: unknown\\n"
 REGISTRY.load(load(text, REGISTRY.actions))
 assert imported() == [True, True]
 """
