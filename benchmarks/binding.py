@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from benchmarks.cluster import Cluster, cluster, rate
+from benchmarks.cluster import Cluster, at_rest, cluster, rate
 from benchmarks.control_plane import CONTROLLERS, job, process
 from benchmarks.requests import bare
 from volcano_py.api.kinds import JOB, POD
@@ -18,8 +18,6 @@ from volcano_py.kube import Informer
 
 RATE = 5
 """Single pods that are created per second."""
-SETTLES = 8
-"""Seconds after which the programs have listed all objects."""
 
 
 class Watched:
@@ -45,15 +43,15 @@ async def running(nodes: int) -> AsyncIterator[tuple[Cluster, Watched]]:
     """A sandbox with scheduler and controllers, and a watch of its pods."""
     async with (
         cluster(nodes, "none") as c,
-        process(c, "scheduler", "--leader-elect=false"),
-        process(c, "controller-manager", *CONTROLLERS),
+        process(c, "scheduler", "--leader-elect=false") as scheduler,
+        process(c, "controller-manager", *CONTROLLERS) as controllers,
     ):
         watched = Watched()
         informer: Informer[Any] = Informer(c.client, POD, dict, "default")
         informer.on(add=watched.note, update=lambda _, new: watched.note(new))
         task = asyncio.create_task(informer.run())
         await informer.synced.wait()
-        await asyncio.sleep(SETTLES)
+        await at_rest(scheduler, controllers)
         yield c, watched
         task.cancel()
 

@@ -105,6 +105,14 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+async def at_rest(*pids: int) -> None:
+    """Wait until programs have listed all objects, and have loaded what they load after their start."""
+    used = -1.0
+    while (now := sum(map(cpu_seconds, pids))) - used > 0.06:
+        used = now
+        await asyncio.sleep(3)
+
+
 def descendants(pid: int) -> Iterator[int]:
     """All processes below one."""
     for file in Path(f"/proc/{pid}/task").glob("*/children"):

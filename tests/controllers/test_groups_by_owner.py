@@ -136,3 +136,21 @@ async def test_the_minimum_and_the_owner_come_from_the_jobset(world: Any, monkey
     assert made["metadata"]["ownerReferences"][0]["kind"] == "JobSet"
     assert made["metadata"]["annotations"]["volcano.sh/preemptable"] == "true"
     assert groups["podgroup-gone"]["spec"]["minMember"] == 1, "an owner that cannot be read"
+
+
+async def test_one_worker_creates_the_group_of_many_pods(world: Any) -> None:
+    owner = world.api.put(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"parallelism": 8}}
+    )
+    uid = owner["metadata"]["uid"]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": True}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+    for i in range(8):
+        metadata = {"name": f"p{i}", "ownerReferences": [reference]}
+        world.api.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    annotated = "scheduling.k8s.io/group-name"
+    await world.until(lambda: all(annotated in (p["metadata"].get("annotations") or {}) for p in world.pods().values()))
+    (group,) = world.podgroups()
+    assert group["metadata"]["name"] == f"podgroup-{uid}"
+    created = [write for write in world.api.writes if write.startswith("POST") and write.endswith("/podgroups")]
+    assert len(created) == 1

@@ -1,13 +1,17 @@
 """Queues through the running controller-manager, and the queue state machine by itself."""
 
+import asyncio
+
 import pytest
 
+from tests.conformance.controllers.comparing import resting, see
 from tests.controllers.small_api import Refused
 from tests.controllers.world import command, queue
 from volcano_py.api import bus, kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.scheduling import Queue
 from volcano_py.controllers.queue import counters
+from volcano_py.controllers.queue.controller import QueueController
 from volcano_py.controllers.queue.reconcile import Blocked, Observed, next_state, reconcile
 
 GROUP = {
@@ -198,3 +202,15 @@ async def test_a_status_that_is_denied_for_long_is_written_in_the_end(world):
     await world.until(lambda: state(world, "team") == "Open")
     assert denied == 5
     assert any("SyncQueue failed" in text for text in world.events("SyncQueue"))
+
+
+async def test_what_a_queue_contains_is_counted_once_for_many_changes():
+    cluster = resting()
+    controller = QueueController(cluster)
+    see(cluster, [queue("team")])
+    while len(controller.queue):
+        controller.queue.done(await controller.queue.get())
+    see(cluster, [{**GROUP, "metadata": {"name": f"g{i}", "namespace": "default", "uid": f"g{i}"}} for i in range(50)])
+    assert not len(controller.queue) and "team" in controller._pending, "counted at once"
+    assert await asyncio.wait_for(controller.queue.get(), 30) == "team"
+    assert not len(controller.queue)

@@ -71,6 +71,21 @@ async def test_lists_come_whole_or_in_pages(api, client):
     assert sizes == [3, 3, 1]
 
 
+@pytest.mark.parametrize(("compressed", "accepted"), [(True, "gzip, deflate"), (False, "identity")])
+async def test_compressed_responses_are_accepted_unless_they_take_more_time(api, compressed, accepted):
+    asked = []
+
+    def answer(request):
+        asked.append(request.headers["Accept-Encoding"])
+        return status(404, "NotFound")
+
+    api.fault("GET /api/v1", answer)
+    async with Client(Credentials(server=api.url, compressed=compressed)) as client:
+        with pytest.raises(NotFound):
+            await client.get(PODS, "p", "default")
+    assert asked[0].startswith(accepted)
+
+
 async def test_patch_types_have_their_content_types(api, client):
     api.put("pods", pod("a"))
     seen = []

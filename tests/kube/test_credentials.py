@@ -69,6 +69,18 @@ def test_a_token(tmp_path):
     assert (found.server, found.namespace, found.ssl) == ("http://127.0.0.1:6443", "team", None)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "compressed"),
+    [
+        ({"server": "https://api.example:6443"}, True),
+        ({"server": "https://api.example:6443", "disable-compression": True}, False),
+        ({"server": "https://127.0.0.1:6443"}, False),
+    ],
+)
+def test_responses_are_not_compressed_on_the_same_machine(tmp_path, cluster, compressed):
+    assert from_kubeconfig(write(tmp_path, cluster=cluster)).compressed is compressed
+
+
 def test_basic_auth(tmp_path):
     found = from_kubeconfig(write(tmp_path, {"username": "u", "password": "p"}))
     assert found.headers() == {"Authorization": "Basic " + base64.b64encode(b"u:p").decode()}

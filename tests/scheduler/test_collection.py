@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
+from benchmarks.churn import START, busy, one_more
+from benchmarks.decision import configuration
+from benchmarks.scenario import objects
+from volcano_py.api.codec import decoder
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.scheduler.runtime.collection import keep_loaded, paused
+from volcano_py.simulate.manifests import STRUCTS
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +69,24 @@ def test_what_is_loaded_is_not_traversed_again() -> None:
     keep_loaded()
     assert gc.get_freeze_count() >= len(loaded)
     assert not any(each is loaded for each in gc.get_objects())
+
+
+def test_a_session_that_is_discarded_needs_no_collection() -> None:
+    """With the rules of all default plugins, and a pod that was placed."""
+    spec = busy(20, 2, 10)
+    model = Cluster(shadow_schedulers=frozenset({"volcano"}))
+    for kind, manifest in [*objects(spec), *one_more(1)]:
+        model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
+    conf = load(configuration(spec), REGISTRY.actions)
+    run_once(model, conf, START, seed=1).session.discard()  # what is cached between sessions
+    for kind, manifest in one_more(2):
+        model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
+    gc.collect()
+    gc.disable()
+    report = run_once(model, conf, START + 1, seed=1)
+    assert report.bound == 1
+    parts = [weakref.ref(part) for part in (report.session.moves, report.session.placement, report.session.callbacks)]
+    del report.plan[:]
+    report.session.discard()
+    assert [part() for part in parts] == [None] * 3
+    assert gc.collect() < 100, "objects of the session"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from volcano_py.kube import kubeconfig
 from volcano_py.kube.errors import KubeError
@@ -48,6 +49,8 @@ class Credentials:
     proxy: str | None = None
     server_hostname: str | None = None
     rejected: Callable[[], None] = field(default=_nothing)
+    compressed: bool = True
+    """Whether the server may compress responses. On the same machine that only takes processor time."""
 
     @property
     def ssl(self) -> ssl.SSLContext | None:
@@ -102,6 +105,7 @@ def from_kubeconfig(
         namespace=chosen.get("namespace") or "default",
         proxy=cluster.get("proxy-url") or _environment_proxy(address),
         server_hostname=cluster.get("tls-server-name"),
+        compressed=not (cluster.get("disable-compression") or _is_local(address)),
     )
 
 
@@ -132,12 +136,15 @@ def _environment_proxy(server: str) -> str | None:
     proxy = os.environ.get(f"{scheme.upper()}_PROXY") or os.environ.get(f"{scheme}_proxy")
     if not proxy:
         return None
-    from urllib.parse import urlsplit
     from urllib.request import proxy_bypass
 
+    return None if _is_local(server) or proxy_bypass(rest.partition("/")[0]) else proxy
+
+
+def _is_local(server: str) -> bool:
+    """Whether a server is reached by the loopback address."""
     host = urlsplit(server).hostname or ""
-    local = host == "localhost" or host == "::1" or host.startswith("127.")
-    return None if local or proxy_bypass(rest.partition("/")[0]) else proxy
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def _chosen(files: Sequence[Path], context: str | None, where: str) -> tuple[dict[str, Any], ...]:

@@ -30,6 +30,7 @@ _TEXTS = {
 }
 _OTHERS: dict[str, tuple[type, str]] = {
     "insecure-skip-tls-verify": (bool, "true or false"),
+    "disable-compression": (bool, "true or false"),
     "exec": (dict, "a map"),
     "auth-provider": (dict, "a map"),
 }

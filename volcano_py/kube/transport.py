@@ -172,9 +172,12 @@ class Transport:
     def _session(self) -> aiohttp.ClientSession:
         if self._session_ is None:
             connector = aiohttp.TCPConnector(limit=self._connections)
+            headers = {"User-Agent": self._user_agent}
+            if not self.credentials.compressed:
+                headers["Accept-Encoding"] = "identity"
             self._session_ = aiohttp.ClientSession(
                 connector=connector,
-                headers={"User-Agent": self._user_agent},
+                headers=headers,
                 read_bufsize=1 << 20,
                 request_class=aiohttp.ClientRequest if self._gate is None else _gated(self._gate),
             )

@@ -187,9 +187,9 @@ def test_the_default_rules_have_a_program() -> None:
 
 def test_the_kernels_of_a_small_cluster_are_not_replaced() -> None:
     kernels.use(NumpyKernels())
-    assert not kernels.use_compiled_for(kernels.MANY_NODES - 1) and kernels.chosen().name == "numpy"
-    assert kernels.use_compiled_for(kernels.MANY_NODES) and kernels.chosen().name == "numba"
-    assert not kernels.use_compiled_for(kernels.MANY_NODES)
+    assert not kernels.worth_compiling(kernels.MANY_NODES - 1)
+    assert kernels.worth_compiling(kernels.MANY_NODES) and kernels.use_compiled() == "numba"
+    assert not kernels.worth_compiling(kernels.MANY_NODES)
 
 
 def test_programs_that_do_not_schedule_do_not_load_the_compiler() -> None:

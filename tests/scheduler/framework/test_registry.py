@@ -43,7 +43,24 @@ def test_a_copy_is_changed_alone() -> None:
 
 def test_a_wrong_line_names_the_module() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such"):
-        Builders[PluginBuilder]({"x": "volcano_py.no_such:Module"}).load()
+        Builders[PluginBuilder]({"x": "volcano_py.no_such:Module"})["x"]
+
+
+def test_a_scheduler_imports_the_plugins_of_its_configuration() -> None:
+    program = """
+import sys
+from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.scheduler.runtime import server
+def imported():
+    return [m in sys.modules for m in ("volcano_py.scheduler.plugins.tdm", "volcano_py.scheduler.actions.shuffle")]
+assert imported() == [False, False]
+text = "actions: shuffle\\ntiers:\\n- plugins:\\n  - name: tdm\\n  - name: unknown\\n"
+REGISTRY.load(load(text, REGISTRY.actions))
+assert imported() == [True, True]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from live_scheduler import CONF, Live, kubeconfig, open_queues, put_gang, put_no
 
 from tests.waiting import budget
 from volcano_py.scheduler.model.plan import PodCondition
-from volcano_py.scheduler.runtime import loop
+from volcano_py.scheduler.runtime import loop, server
 
 
 async def test_a_gang_is_bound_whole_and_explained_when_it_does_not_fit(tmp_path, api):
@@ -82,6 +83,27 @@ async def test_pending_work_gets_a_cycle_once_a_period(tmp_path, api):
         await live.until(lambda: live.scheduler.cycles > before)
         cycles, spent = live.scheduler.cycles - before, time.monotonic() - begun
         assert cycles <= spent / 0.2 + 2
+
+
+async def test_no_pod_waits_for_the_compiled_kernels(tmp_path, api, monkeypatch):
+    loading, loaded = threading.Event(), threading.Event()
+
+    def load():
+        loading.set()
+        loaded.wait(60)
+
+    monkeypatch.setattr(server, "worth_compiling", lambda nodes: True)
+    monkeypatch.setattr(server, "load_compiled", load)
+    monkeypatch.setattr(server, "use_compiled", lambda: "numpy")
+    put_node(api, "n1", "200")
+    put_gang(api, "first", 1)
+    async with Live(tmp_path, api) as live:
+        try:
+            await live.until(lambda: live.bound("first") and loading.is_set())
+            put_gang(api, "second", 1)
+            await live.until(lambda: live.bound("second"))
+        finally:
+            loaded.set()
 
 
 async def test_a_burst_is_few_cycles(tmp_path, api):

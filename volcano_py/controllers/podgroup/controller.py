@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
@@ -82,6 +83,8 @@ class PodGroupController:
         self._owners: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._pods: Mirror[Pod] = cluster.mirror(kinds.POD)
         self._podgroups: Mirror[PodGroup] = cluster.mirror(kinds.PODGROUP)
+        self._creating: dict[str, asyncio.Event] = {}
+        """PodGroups that a worker creates."""
         self._early: OrderedDict[str, float] = OrderedDict()
         """Pods whose owner is unknown, by UID, and until when it may follow."""
         self._served = None if of_single_pods else Served()
@@ -186,7 +189,22 @@ class PodGroupController:
             self.queue.add_after(UNSERVED, pause)
 
     async def _keep(self, pod: Pod, *, update: bool = False) -> None:
-        podgroup = self._podgroups.get(f"{pod.metadata.namespace}/{podgroup_name(pod)}")
+        """Create the PodGroup of a pod, or update it; of several workers with pods of one group, one creates it."""
+        key = f"{pod.metadata.namespace}/{podgroup_name(pod)}"
+        while key in self._creating and self._podgroups.get(key) is None:
+            await self._creating[key].wait()
+        podgroup = self._podgroups.get(key)
+        if podgroup is not None:
+            await self._write(pod, podgroup, update)
+            return
+        created = self._creating[key] = asyncio.Event()
+        try:
+            await self._write(pod, None, update)
+        finally:
+            del self._creating[key]
+            created.set()
+
+    async def _write(self, pod: Pod, podgroup: PodGroup | None, update: bool) -> None:
         annotations = await self._owner_annotations(pod) if podgroup is None or update else []
         family = family_of(pod)
         if family is None:

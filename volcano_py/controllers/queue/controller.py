@@ -26,6 +26,8 @@ from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
+COUNTED_AFTER = 0.2
+"""Seconds in which changes of what a queue contains are collected: each pod changes it several times."""
 LONGEST_RETRY = 60.0
 """Seconds between two attempts of a synchronization that is denied repeatedly, at most."""
 
@@ -64,7 +66,7 @@ class QueueController:
             delete=self._podgroup_changed,
         )
 
-        self._singles = SinglePods(cluster, single_pods_of, workloads, lambda queue: self._add(queue, bus.SYNC_QUEUE))
+        self._singles = SinglePods(cluster, single_pods_of, workloads, self._count_again)
         self._awaited = self._singles.mirrors
 
     def command(self, command: Command) -> None:
@@ -132,6 +134,10 @@ class QueueController:
         self._pending.setdefault(name, {})[action] = None
         self.queue.add(name)
 
+    def _count_again(self, name: str) -> None:
+        self._pending.setdefault(name, {})[bus.SYNC_QUEUE] = None
+        self.queue.add_after(name, COUNTED_AFTER)
+
     def _queue_updated(self, old: Queue, new: Queue) -> None:
         if old.spec != new.spec:
             self._related(old)
@@ -157,7 +163,7 @@ class QueueController:
         self._others(queue)
 
     def _podgroup_changed(self, podgroup: PodGroup) -> None:
-        self._add(podgroup.spec.queue, bus.SYNC_QUEUE)
+        self._count_again(podgroup.spec.queue)
 
     def _podgroup_updated(self, old: PodGroup, new: PodGroup) -> None:
         moved = old.spec.queue != new.spec.queue

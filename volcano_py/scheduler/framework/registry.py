@@ -28,12 +28,6 @@ class Builders(MutableMapping[str, Builder]):
         """Whether a name is one of volcano_py's own."""
         return isinstance(self._given.get(name), str)
 
-    def load(self) -> Builders[Builder]:
-        """Import all modules."""
-        for name in self:
-            self[name]
-        return self
-
     def __getitem__(self, name: str) -> Builder:
         found = self._loaded.get(name)
         if found is None:
@@ -67,6 +61,14 @@ class Registry:
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self.plugins = Builders[PluginBuilder](plugins)
         self.actions = Builders[ActionBuilder](actions)
+
+    def load(self, configuration: Configuration) -> None:
+        """Import the plugins and actions of a configuration, so that no cycle waits for an import."""
+        for name in configuration.actions:
+            self.actions.get(name)
+        for tier in configuration.tiers:
+            for option in tier:
+                self.plugins.get(option.name)
 
     def keys_of(self, configuration: Configuration) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The labels and annotations of pods that the configured plugins read in their rules."""

@@ -177,6 +177,11 @@ class Session(PluginFace):
         self.placement: Placement
         """Set when the plugins have registered their rules."""
 
+    def discard(self) -> None:
+        """Free all parts at once. They refer to each other, and would otherwise wait for a collection of garbage, which
+        takes as long as many cycles."""
+        self.__dict__.clear()
+
     def wake_at(self, time: float) -> None:
         """Run a cycle at this time, in seconds since the epoch, if no change causes one before.
 

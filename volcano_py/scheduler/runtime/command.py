@@ -6,6 +6,7 @@ that a Volcano deployment's arguments can be kept; each is logged once.
 
 from __future__ import annotations
 
+import gc
 import os
 from dataclasses import fields, replace
 from typing import Any
@@ -185,12 +186,19 @@ _IGNORED = [
 @click.version_option(__version__, prog_name="volcano-py scheduler")
 def scheduler(**given: Any) -> None:
     """Run the scheduler until SIGTERM or SIGINT."""
-    # Imported here, so that `--help` does not load numpy.
-    from volcano_py.scheduler.runtime.process import main
+    # Nothing that is imported is garbage: collections would only take time. The cache lets them begin when all objects
+    # are listed.
+    gc.disable()
+    try:
+        # Imported here, so that `--help` does not load numpy.
+        from volcano_py.scheduler.runtime.process import main
 
-    context = click.get_current_context()
-    explicit = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    raise SystemExit(main(replace(options_of(given), given=frozenset(explicit))))
+        context = click.get_current_context()
+        explicit = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+        code = main(replace(options_of(given), given=frozenset(explicit)))
+    finally:
+        gc.enable()
+    raise SystemExit(code)
 
 
 def options_of(given: dict[str, Any]) -> Options:

@@ -4,6 +4,7 @@
   (`cache.takeover`), nor while too many operations wait for their
   results.
 * Soon after a change, at most 20 ms later and 20 ms after the cycle before, so that a burst of changes is one cycle.
+* At once for a pod that is a job of its own, if no cycle has run in the last 20 ms: such a pod waits for no other one.
 * Without a change once in `--schedule-period` while anything is pending, because some rules depend on the time.
 * When nothing is pending, at the time that a plugin or action has declared (`Session.wake_at`), and otherwise once in
   `--idle-schedule-period`, for those that declare none.
@@ -15,10 +16,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from math import inf
 
+from volcano_py.api.core import Pod
 from volcano_py.kube.health import Progress
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
@@ -54,6 +57,8 @@ class CycleLoop:
         """When a cycle is due that was declared, in monotonic seconds."""
         self._changed = asyncio.Event()
         self._running = False
+        self._alone = False
+        """Whether a pod was added that is a job of its own."""
         self._ended = 0.0
         self._duration = 0.0
 
@@ -62,6 +67,12 @@ class CycleLoop:
         self._changed.set()
         if self._running:
             self._progress.due()
+
+    def pod_added(self, pod: Pod) -> None:
+        """A pod without a node was added to the model; after `wake`."""
+        task = self._cache.model.tasks.get(pod.metadata.key)
+        job = self._cache.model.jobs.get(task.job) if task is not None else None
+        self._alone |= job is not None and job.shadow
 
     async def run(self, *synced: asyncio.Event) -> None:
         """Run cycles until cancelled, the first one after the cache is ready and all events in `synced` are set."""
@@ -72,6 +83,7 @@ class CycleLoop:
             self._progress.working()
             await self._wait_for_work()
             self._changed.clear()
+            self._alone = False
             if not self._handle.deciding or not self._handle.credits:
                 # Results and leadership call `wake`.
                 self._progress.idle()
@@ -86,34 +98,41 @@ class CycleLoop:
 
     async def _wait_for_work(self) -> None:
         """Return when a cycle should run."""
-        await self._wait_for_burst_to_end()
         model = self._cache.model
         statuses_due: float | None = None
-        while not model.dirty:
+        waited = False
+        while True:
             limit = None
-            if self._handle.deciding and any_waits(model):
-                if model.jobs_moved or model.others_moved:
-                    return
-                limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
+            if model.dirty:
+                limit = 0.0
+            elif self._handle.deciding and any_waits(model):
+                moved = model.jobs_moved or model.others_moved
+                limit = 0.0 if moved else max(0.0, self._ended + self._schedule_period - time.monotonic())
             elif self._handle.deciding and model.jobs_moved:
                 statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
                 limit = max(0.0, statuses_due - time.monotonic())
             elif self._handle.deciding:
                 limit = max(0.0, min(self._ended + self._idle_period, self._due) - time.monotonic())
+            if limit == 0.0:
+                if waited:
+                    return
+                await self._wait_for_burst_to_end()
+                waited = True
+                continue  # what the cycle was for may be gone
+            waited = False
             if not self._changed.is_set():
                 self._progress.idle(limit)
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limit):
                     await self._changed.wait()
-            except TimeoutError:
-                return
             self._progress.working()
             self._changed.clear()
-            await self._wait_for_burst_to_end()
 
     async def _wait_for_burst_to_end(self) -> None:
         # A burst of changes belongs to one cycle, but the wait is no longer than the last cycle was.
         begun = time.monotonic()
+        if self._alone and begun >= self._ended + MIN_PAUSE:
+            return
         latest = max(begun + MIN_PAUSE, self._ended + min(self._duration, self._schedule_period))
         pause = max(QUIET, self._ended + MIN_PAUSE - begun)
         while True:

@@ -7,8 +7,8 @@ over all nodes for a class of pods: the stages Predicate and Scoring do not exis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from prometheus_client import (
@@ -41,6 +41,23 @@ def exponential(first: float, last: float, count: int) -> list[float]:
     """`count` bucket bounds from `first` to `last`, in geometric progression."""
     factor = (last / first) ** (1 / (count - 1))
     return [first * factor**i for i in range(count - 1)] + [last]
+
+
+class _Timer:
+    """Times one part of each cycle; it is not entered again within itself."""
+
+    __slots__ = ("_begun", "_series")
+
+    def __init__(self, series: Histogram | None) -> None:
+        self._series = series
+        self._begun = 0.0
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        if self._series is not None:
+            self._series.observe((time.perf_counter() - self._begun) * 1000)
 
 
 class Metrics:
@@ -116,6 +133,7 @@ class Metrics:
             "operation_wait_milliseconds", "Time in the dispatcher's queue", ("op",),
             buckets=exponential(0.1, 60_000, 25), **own,
         )  # fmt: skip
+        self._timers: dict[tuple[str, str], _Timer] = {}
         self._families: dict[str, Gauge] = {
             "unschedule_task_count": self._gauge("unschedule_task_count", "Pods that a gang lacks", "job_id")
         }
@@ -124,6 +142,8 @@ class Metrics:
         self._reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
         self._jobs: dict[tuple[str, str], tuple[str, str, str]] = {}
         self._labels_of: dict[str, tuple[str, ...]] = {}
+        self._children: dict[tuple[str, tuple[str, ...]], Gauge] = {}
+        """The series of gauges of plugins, by name and values of labels."""
 
     def expose(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -131,22 +151,22 @@ class Metrics:
 
     # ---- the cycle --------------------------------------------------------------------------------------
 
-    @contextmanager
-    def timer(self, kind: str, name: str) -> Iterator[None]:
+    def timer(self, kind: str, name: str) -> AbstractContextManager[None]:
         """Times a part of the cycle, for `run_once`."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = (time.perf_counter() - begun) * 1000
-            if kind == "action":
-                self.action.labels(name).observe(spent)
-            elif kind == "plugin-open":
-                self.plugin.labels(name, "OnSessionOpen").observe(spent)
-            elif kind == "plugin-close":
-                self.plugin.labels(name, "OnSessionClose").observe(spent)
-            elif (kind, name) == ("session", "open"):
-                self.open.observe(spent)
+        found = self._timers.get((kind, name))
+        if found is None:
+            found = self._timers[kind, name] = _Timer(self._series_of(kind, name))
+        return found
+
+    def _series_of(self, kind: str, name: str) -> Histogram | None:
+        match kind:
+            case "action":
+                return self.action.labels(name)
+            case "plugin-open":
+                return self.plugin.labels(name, "OnSessionOpen")
+            case "plugin-close":
+                return self.plugin.labels(name, "OnSessionClose")
+        return self.open if (kind, name) == ("session", "open") else None
 
     def watched(self, pod: Pod, now: float) -> None:
         """A pod without a node was added."""
@@ -238,7 +258,10 @@ class Metrics:
                 family = self._families[name] = self._gauge(name, f"Volcano's {name}", *names)
                 self._labels_of[name] = names
             values = tuple(labels[label] for label in self._labels_of[name])
-            (family.labels(*values) if values else family).set(value)
+            child = self._children.get((name, values))
+            if child is None:
+                child = self._children[name, values] = family.labels(*values) if values else family
+            child.set(value)
             reported.setdefault(name, {})[values] = values
             queues.add(labels.get("queue_name"))
         for name, before in self._reported.items():
@@ -250,6 +273,7 @@ class Metrics:
                     now[values] = values
                 elif values:
                     _forget(self._families[name], *values)
+                    self._children.pop((name, values), None)
         self._reported = reported
 
     def _take_job_gauges(self, gauges: Sequence[tuple[str, str, str, float]]) -> None:

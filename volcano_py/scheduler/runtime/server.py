@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from volcano_py.api.core import ConfigMap
+from volcano_py.api.core import ConfigMap, Pod
 from volcano_py.kube import Client, definitions, pprof
 from volcano_py.kube.health import Progress
 from volcano_py.kube.serve import serving, tls_context
@@ -36,7 +36,7 @@ from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.configuration.reload import INTERVAL
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import DispatcherSettings, Result, Revoke
-from volcano_py.scheduler.framework.kernels.choice import chosen, use_compiled_for
+from volcano_py.scheduler.framework.kernels.choice import load_compiled, use_compiled, worth_compiling
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import enabled_gates
@@ -97,6 +97,8 @@ class Scheduler:
         """The ports of metrics and healthz."""
         self.stopping = False
         self.shards: Shards | None = None
+        self._kernels: asyncio.Task[None] | None = None
+        """Loads the compiled kernels."""
         self._seed = options.seed if seed is None else seed
         names = (*options.scheduler_names, *(profiles.names if profiles is not None else ()))
         if options.shadow:
@@ -123,7 +125,7 @@ class Scheduler:
             lambda: self.cycle_loop.wake(),
             self._object_deleted,
             gates,
-            on_new_pod=lambda pod: self.reporter.metrics.watched(pod, time.time()),
+            on_new_pod=self._pod_added,
         )
         self.cache.emit_later = self._send_held
         if self.source.kept is not None:
@@ -182,6 +184,7 @@ class Scheduler:
             self._endpoints() as self.ports,
         ):
             await self.source.start(client)
+            self.registry.load(self.source.configuration)
             if self.shadow is None:
                 await ensure_queues(client, options.default_queue)
             self.cache.start(client)
@@ -208,7 +211,7 @@ class Scheduler:
             chips = ChipReportMaps(client, lambda: self.source.configuration, self._put_config_map)
             parts["chip reports"] = chips.run()
             synced += [devices.read, chips.read]
-            parts["cycles"] = self._run_cycles(synced)
+            parts["cycles"] = self.cycle_loop.run(*synced)
             if self.audit is not None:
                 parts["cache audit"] = self.audit.run()
             if self.profiles is not None:
@@ -265,15 +268,20 @@ class Scheduler:
 
     # ---- from the cache to the dispatcher ----------------------------------------------------------------
 
-    async def _run_cycles(self, synced: Sequence[asyncio.Event]) -> None:
-        await self.cache.ready.wait()
-        # Loading them takes up to a second, in which profiles already schedule pods.
-        await asyncio.to_thread(self._choose_kernels)
-        await self.cycle_loop.run(*synced)
+    def _load_kernels(self) -> None:
+        """Load the compiled kernels beside the next cycles: they take a second, for which no pod should wait."""
+        if self._kernels is None and worth_compiling(len(self.cache.model.nodes)):
+            self._kernels = asyncio.create_task(asyncio.to_thread(load_compiled))
+            self._kernels.add_done_callback(self._kernels_loaded)
 
-    def _choose_kernels(self) -> None:
-        if use_compiled_for(len(self.cache.model.nodes)):
-            log.info("vector operations: %s", chosen().name)
+    def _kernels_loaded(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            log.warning("the compiled kernels cannot be loaded, cycles use numpy: %r", error)
+        elif (name := use_compiled()) != "numpy":
+            log.info("vector operations: %s", name)
 
     def _run_cycle(self) -> float:
         """Run a cycle; returns the seconds until the next one that was declared."""
@@ -284,7 +292,6 @@ class Scheduler:
         # A shadow's plans are not assumed: what one cycle left, the next one would decide alone.
         budget = None if self.shadow is not None else self.options.cycle_budget or None
         shard = self.shards.shard if self.shards is not None else None
-        self._choose_kernels()  # the cluster may have grown
         if self.recorder is not None:
             self.recorder.begin(configuration, now, seed, budget, shard, sample_size)
         decided: list[Operation] = []
@@ -320,12 +327,15 @@ class Scheduler:
             self.cache.model.dirty = False
         else:
             self.failed_cycles.ended()
+            if self.last_report is not None:
+                self.last_report.session.discard()
             self.last_report = report
             if self.shadow is not None:
                 self.shadow.decided(report)
             self.containment.ended(report)
             self.reporter.cycle(self.cycles, report, time.monotonic() - begun, written=self.shadow is None)
             self.extenders.wake()
+            self._load_kernels()
             return report.session.next_wake - time.time()
         finally:
             if self.recorder is not None:
@@ -410,6 +420,10 @@ class Scheduler:
 
     # ---- from the cache and the configuration ------------------------------------------------------------
 
+    def _pod_added(self, pod: Pod) -> None:
+        self.cycle_loop.pod_added(pod)
+        self.reporter.metrics.watched(pod, time.time())
+
     def _object_deleted(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Withdraw operations that wait for an object that is gone."""
         if kind == "Node":
@@ -434,6 +448,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(INTERVAL)
             if self.source.poll():
+                self.registry.load(self.source.configuration)
                 self.reporter.configuration_changed()
                 self._make_dirty()
             if self.profiles is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from volcano_py.api import core, quantity
 from volcano_py.api.scheduling import ROOT_QUEUE
@@ -44,7 +43,7 @@ def close_queues(session: Session) -> None:
             right[name] = known
         else:
             new = {**amount.quantities(), **as_quantities(devices[name])}
-            if new != (old or {}) and _amounts(new) != _amounts(old or {}):
+            if _differ(new, old or {}):
                 session.emit([plan.QueueStatus(name, new, queue.object.metadata.resource_version)])
             else:
                 right[name] = old, amount, devices[name]
@@ -52,8 +51,11 @@ def close_queues(session: Session) -> None:
     kept.of = right
 
 
-def _amounts(quantities: Mapping[str, quantity.Quantity]) -> dict[str, Fraction]:
-    return {name: quantity.parse(text) for name, text in quantities.items()}
+def _differ(new: Mapping[str, quantity.Quantity], old: Mapping[str, quantity.Quantity]) -> bool:
+    """Whether the amounts differ, and not only their texts."""
+    if new.keys() != old.keys():
+        return True
+    return any(new[name] != old[name] and quantity.parse(new[name]) != quantity.parse(old[name]) for name in new)
 
 
 def _devices(session: Session) -> dict[str, DeviceAmounts]:

@@ -29,6 +29,10 @@ RECEIVED: web.RequestKey[str] = web.RequestKey("received", str)
 SENDER: web.RequestKey[User] = web.RequestKey("sender", User)  # the sender, before impersonation
 IMPERSONATED: web.RequestKey[User] = web.RequestKey("impersonated", User)  # the impersonated identity, if any
 REQUEST: web.RequestKey[Request] = web.RequestKey("request", Request)
+STREAMED: web.RequestKey[int] = web.RequestKey("streamed", int)  # bytes of a watch so far
+
+RESPONSE_BYTES = "sandbox.volcano.sh/response-bytes"
+"""The annotation with the size of the response's body; Kubernetes reports sizes as metrics, which have no client."""
 
 _PATH_VERBS = {"GET": "get", "HEAD": "head", "POST": "post", "PUT": "put", "PATCH": "patch", "DELETE": "delete"}
 
@@ -45,12 +49,12 @@ class AuditLog:
         self.writing = False
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="audit")
 
-    def note(self, http: web.BaseRequest, code: int) -> None:
+    def note(self, http: web.BaseRequest, answer: web.StreamResponse) -> None:
         """Add the line of a completed request."""
         if len(self.lines) >= MOST_LINES:
             self.left_out += 1
             return
-        self.lines.append(orjson.dumps(event(http, code), option=orjson.OPT_APPEND_NEWLINE))
+        self.lines.append(orjson.dumps(event(http, answer), option=orjson.OPT_APPEND_NEWLINE))
         if self.timer is None and not self.writing:
             self.timer = asyncio.get_running_loop().call_later(PERIOD, self._write)
 
@@ -83,8 +87,9 @@ class AuditLog:
         self.file.close()
 
 
-def event(http: web.BaseRequest, code: int) -> dict[str, Any]:
+def event(http: web.BaseRequest, answer: web.StreamResponse) -> dict[str, Any]:
     """The Event of one request."""
+    code = answer.status
     sender, request = http.get(SENDER), http.get(REQUEST)
     out: dict[str, Any] = {
         "kind": "Event",
@@ -115,11 +120,15 @@ def event(http: web.BaseRequest, code: int) -> dict[str, Any]:
     out["responseStatus"] = {"metadata": {}, "code": code}
     out["requestReceivedTimestamp"] = http[RECEIVED]
     out["stageTimestamp"] = metadata.now_micro()
-    if code not in (401, 403):
-        out["annotations"] = {"authorization.k8s.io/decision": "allow"}
-    elif code == 403:
-        out["annotations"] = {"authorization.k8s.io/decision": "forbid"}
+    annotations = out["annotations"] = {RESPONSE_BYTES: str(_size(http, answer))}
+    if code != 401:
+        annotations["authorization.k8s.io/decision"] = "forbid" if code == 403 else "allow"
     return out
+
+
+def _size(http: web.BaseRequest, answer: web.StreamResponse) -> int:
+    body = answer.body if isinstance(answer, web.Response) else None
+    return len(body) if isinstance(body, bytes | bytearray) else http.get(STREAMED, 0)
 
 
 def _user(user: User) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class Server:
             except errors.StatusError as error:
                 answer = self._status(http, error)
         if self.audit is not None:
-            self.audit.note(http, answer.status)
+            self.audit.note(http, answer)
         return answer
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:

@@ -14,6 +14,7 @@ from volcano_py.sandbox.apiserver.apimachinery import errors
 from volcano_py.sandbox.apiserver.endpoints import views
 from volcano_py.sandbox.apiserver.endpoints.verbs import read
 from volcano_py.sandbox.apiserver.endpoints.watch import Watcher
+from volcano_py.sandbox.apiserver.http import audit
 from volcano_py.sandbox.apiserver.printers import table
 from volcano_py.sandbox.apiserver.registry.request import Request, flag, integer
 from volcano_py.sandbox.apiserver.serializer.negotiate import Form
@@ -103,6 +104,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
                     with_columns = False
                 if server.durable is not None:
                     await server.durable.settled()
+                http[audit.STREAMED] = http.get(audit.STREAMED, 0) + len(data)
                 await response.write(data)
             if watcher.closed and not watcher.queue:
                 break

@@ -4,8 +4,9 @@
 (`framework.search.few_nodes`). `CompiledKernels` evaluates classes that have a `Program` as machine code
 (`framework.kernels.compiled`), and does the same as `NumpyKernels` for other classes. The results are equal bit by bit.
 
-The scheduler calls `use_compiled_for` before its first session, and again when the cluster has grown: the compiler
-takes a second to load and 110 MB of memory, which small clusters and the other programs do not need.
+The compiler takes a second to load and 110 MB of memory, which small clusters and the other programs do not need. After
+its first cycle, or when the cluster has grown, the scheduler loads it in a thread (`worth_compiling`, `load_compiled`),
+and then calls `use_compiled`.
 """
 
 from __future__ import annotations
@@ -193,11 +194,14 @@ def use_compiled() -> str:
     return chosen().name
 
 
-def use_compiled_for(nodes: int) -> bool:
-    """Choose the compiled kernels for a cluster of this size if they are worth it and installed; returns whether the
-    kernels have changed."""
-    before = chosen().name
-    return nodes >= MANY_NODES and use_compiled() != before
+def worth_compiling(nodes: int) -> bool:
+    """Whether the compiled kernels are worth it for a cluster of this size, and not chosen yet."""
+    return nodes >= MANY_NODES and chosen().name != CompiledKernels.name
+
+
+def load_compiled() -> None:
+    """Load the compiled kernels, in any thread; choosing them takes no time then."""
+    _compiled()
 
 
 @cache
