@@ -16,11 +16,13 @@ from typing import Any
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.book import Book, Holder
 from volcano_py.scheduler.framework.reservations.expected_ends import limit_in
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 
 _MOST = 64
@@ -84,10 +86,11 @@ class Reservation(Plugin):
     def _first(self, session: Session) -> list[SessionJob]:
         """The jobs whose patience has ended, in their order."""
         found: list[tuple[tuple[int, float, float, str], SessionJob]] = []
+        sizes = _sizes(session)
         for job in session.jobs.active():
             if not job.counts[st.PENDING] or job.ready_num >= max(1, job.min_available):
                 continue
-            waited, size = session.now - job.created, _size(session, job)
+            waited, size = session.now - job.created, sizes[job.uid]
             is_large = size >= self.large
             patience = self.large_patience * self.large / size if is_large else self.patience
             if waited < min(patience, self.patience):
@@ -121,7 +124,21 @@ class Reservation(Plugin):
         return default
 
 
-def _size(session: Session, job: SessionJob) -> float:
-    """The share of the cluster that a job requests, by its largest resource."""
-    request, total = job.model.total_request, session.total
-    return max((amount / total[name] for name, amount in request.as_dict().items() if total[name] > 0), default=0.0)
+def _sizes(session: Session) -> dict[str, float]:
+    """The share of the cluster that each job requests, by its largest resource; updated for the jobs that changed."""
+    whole = [(name, amount) for name in session.total.names() if (amount := session.total[name]) > 0]
+
+    def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
+        for uid in changed:
+            job = cluster.jobs.get(uid)
+            if job is None:
+                state.pop(uid, None)
+            else:
+                state[uid] = max((job.total_request[name] / amount for name, amount in whole), default=0.0)
+
+    def build(cluster: Cluster) -> dict[str, float]:
+        state: dict[str, float] = {}
+        apply(state, cluster, set(cluster.jobs))
+        return state
+
+    return state_of(session.cluster, "sizes of jobs", tuple(whole), build, apply, session.cluster.check_states)

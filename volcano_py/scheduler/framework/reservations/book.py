@@ -11,6 +11,7 @@ from math import inf
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
@@ -25,6 +26,38 @@ from volcano_py.scheduler.model.resource import EPS
 Floats = NDArray[np.float64]
 
 
+class Plan(Struct):
+    """A reservation, and what it was computed from."""
+
+    reserved: Reserved | None
+    at: float
+    """When."""
+    ends: ExpectedEnds
+    idle: Floats
+    gang: list[Members]
+    limit: float | None
+    domains: list[NDArray[np.bool_]]
+    before: list[Reserved]
+    """The reservations that come first."""
+
+    def holds(self, now: float, of: Plan) -> bool:
+        """Whether a plan from what another one is computed from would be the same: nothing has changed but the time,
+        which is still before the start."""
+        return (
+            self.reserved is not None
+            and self.at <= now < self.reserved.start
+            and self.ends is of.ends
+            and self.limit == of.limit
+            and len(self.before) == len(of.before)
+            and all(a is b for a, b in zip(self.before, of.before, strict=True))
+            and np.array_equal(self.idle, of.idle)
+            and len(self.gang) == len(of.gang)
+            and all(a.same_as(b) for a, b in zip(self.gang, of.gang, strict=True))
+            and len(self.domains) == len(of.domains)
+            and all(np.array_equal(a, b) for a, b in zip(self.domains, of.domains, strict=True))
+        )
+
+
 @dataclass
 class KeptReservations:
     """What a session leaves to the next one: since when each job has a reservation."""
@@ -32,6 +65,8 @@ class KeptReservations:
     since: dict[str, float] = field(default_factory=dict)
     reserved: list[Reserved] = field(default_factory=list)
     """The last ones, for figures."""
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """By job: those of the last session."""
 
 
 class Holder:
@@ -58,14 +93,22 @@ class Book:
         self.most = most
         """For how many of these nodes are held at the same time."""
         self.reserved: list[Reserved] = []
+        self.plans: dict[str, Plan] = {}
+        """By job."""
         self.reasons: list[Reason] = []
         self._session = session
         self._default = default_limit
+        self._plans = session.cluster.keep(KeptReservations).plans
         self._ends: ExpectedEnds | None = None
         self._merged: ExpectedEnds | None = None
         """With what the session has placed."""
-        self._beside: list[Floats] = []
-        """By reservation: what is free on its nodes when it starts beside what is idle now, without what it takes."""
+        self._starts = np.zeros(0)
+        self._of = np.zeros(0, dtype=np.intp)
+        """The nodes of all reservations, one after another: the index of the reservation,"""
+        self._columns = np.zeros(0, dtype=np.intp)
+        """the node,"""
+        self._beside = np.zeros((len(session.table.rows), 0))
+        """and what is free there when it starts beside what is idle now, without what it takes."""
         self._open = False
         self._new: dict[str, tuple[int, Floats, float]] = {}
         """What the session has placed, by task: node, amounts, expected end."""
@@ -79,17 +122,21 @@ class Book:
         codes = np.zeros(len(self._session.table), dtype=np.int32)
         if not self.reserved or self._open:
             return codes
-        end = self._end_of(task)
-        for i, held in enumerate(self.reserved):
-            if held.job == task.job or end <= held.start:
-                continue
-            rows = task.spec_class.checked_rows(self._session.table)
-            needs = task.spec_class.vector(self._session.table)
-            free = self._free() + self._beside[i]
-            short = (free[rows] + EPS < needs[rows][:, None]).any(axis=0)
-            taken = held.amounts.any(axis=0)
-            codes[(codes == 0) & taken & short] = i + 1
+        counts = (self._starts < self._end_of(task)) & self._others(task.job)
+        if not counts.any():
+            return codes
+        rows = task.spec_class.checked_rows(self._session.table)
+        needs = task.spec_class.vector(self._session.table)
+        numbers, at = self._session.numbers, np.ix_(np.array(rows, dtype=np.intp), self._columns)
+        free = numbers.idle[at] - numbers.pipelined[at] + self._beside[rows]
+        short = (free + EPS < needs[rows][:, None]).any(axis=0) & counts[self._of]
+        found = np.flatnonzero(short)[::-1]  # of several reservations of a node, the first is the reason
+        codes[self._columns[found]] = self._of[found] + 1
         return codes
+
+    def _others(self, job: str) -> NDArray[np.bool_]:
+        """Which reservations are not of this job."""
+        return np.array([held.job != job for held in self.reserved], dtype=bool)
 
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
@@ -107,9 +154,11 @@ class Book:
 
     def _count(self, task: Task, sign: int) -> None:
         node, amounts, end = self._new[task.key]
-        for held, beside in zip(self.reserved, self._beside, strict=True):
-            if held.job != task.job and end <= held.start:
-                beside[:, node] += sign * amounts
+        if not self.reserved:
+            return
+        counts = (end <= self._starts) & self._others(task.job)
+        here = np.flatnonzero((self._columns == node) & counts[self._of])
+        self._beside[:, here] += sign * amounts[:, None]
 
     def _free(self) -> Floats:
         """What is idle now and not held for a nominated pod; what is being released counts at its end, which is now."""
@@ -129,18 +178,32 @@ class Book:
         if not gang:
             return None
         limit = limit_in(session, next(iter(job.tasks.values())), self._default)
-        idle, ends = self._free(), self._ends_now()
-        found = earliest_start(job.uid, gang, limit, session.now, idle, ends, self.reserved, self._domains(job))
+        plan = Plan(
+            None, session.now, self._ends_now(), self._free(), gang, limit, self._domains(job), list(self.reserved)
+        )
+        known = self._plans.get(job.uid)
+        if known is not None and known.holds(session.now, plan):
+            plan = known
+        else:
+            near = known.reserved.start if known is not None and known.reserved is not None else None
+            plan.reserved = earliest_start(
+                job.uid, gang, limit, session.now, plan.idle, plan.ends, self.reserved, plan.domains, near
+            )
+        found = plan.reserved
         if found is None:
             return None
-        self.reserved.append(found)
+        self.plans[job.uid] = plan
         # without the time, which would change what is written about other jobs whenever it moves
         self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", Code.UNSCHEDULABLE))
-        free = ends.freed(found.start, idle.shape[1])
-        for other in self.reserved[:-1]:
+        beside = plan.ends.freed(found.start, plan.idle.shape[1])[:, found.nodes] - found.amounts[:, found.nodes]
+        for other in self.reserved:
             if other.until > found.start and other.start <= found.start:
-                free = free - other.amounts
-        self._beside.append(free - found.amounts)
+                beside -= other.amounts[:, found.nodes]
+        self._columns = np.concatenate([self._columns, found.nodes])
+        self._of = np.concatenate([self._of, np.full(len(found.nodes), len(self.reserved), dtype=np.intp)])
+        self._starts = np.append(self._starts, found.start)
+        self._beside = np.concatenate([self._beside, beside], axis=1)
+        self.reserved.append(found)
         return found
 
     def _ends_now(self) -> ExpectedEnds:
