@@ -12,7 +12,7 @@ from tests.scheduler.churn import CONF, plans
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.reservations.book import KeptReservations
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
-from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds, expected_ends
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
 from volcano_py.scheduler.framework.reservations.running_pods import _build, running_pods
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
@@ -118,6 +118,6 @@ def test_expected_ends_are_kept_until_the_first_of_them() -> None:
     seen = []
     for later in (0, 1, 597, 598, 599, 50):  # the pod has run for 2 s
         report = run_once(simulation.cluster, conf, simulation.now + later, assume=False)
-        seen.append(expected_ends(report.session, None))
+        seen.append(expected_ends(report.session, Estimates()))
     assert seen[0] is seen[1] is seen[2] and seen[2] is not seen[3] and seen[3] is seen[4]
     assert [found.ends[0] - simulation.now + 2 for found in seen] == [600, 600, 600, 900, 900, 600]

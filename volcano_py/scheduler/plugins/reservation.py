@@ -20,7 +20,9 @@ from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.book import Book, Holder
-from volcano_py.scheduler.framework.reservations.expected_ends import limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
+from volcano_py.scheduler.framework.reservations.history import History
+from volcano_py.scheduler.framework.reservations.learned_run_times import OBSERVATIONS, LearnedRunTimes
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
@@ -50,7 +52,13 @@ class Reservation(Plugin):
         short_until: str = field(default="12h", name="short-until")
         """How long a job with a longer limit waits before it is placed in its usual order again."""
         default_run_time: str = field(default="", name="default-run-time")
-        """The limit of jobs that state none; empty: nothing is expected of them."""
+        """The limit of jobs that state none, if nothing is learned; empty: nothing is expected of them."""
+        learn: bool = False
+        """Whether the run times of jobs that have succeeded count for similar jobs that state no limit."""
+        quantile: float = 0.9
+        """Which quantile of these run times is expected."""
+        observations: int = 5
+        """How many similar jobs must have ended; with fewer, those of the owner or of the queue count."""
 
     arguments: Arguments
 
@@ -73,9 +81,18 @@ class Reservation(Plugin):
             self.warn(f"argument large is {self.large}, and must be above 0; 0.125 is used")
             self.large = 0.125
 
+        self.quantile, self.least = read.quantile, read.observations
+        if not 0 < self.quantile <= 1:
+            self.warn(f"argument quantile is {self.quantile}, and must be above 0 and at most 1; 0.9 is used")
+            self.quantile = 0.9
+        if not 1 <= self.least <= OBSERVATIONS:
+            self.warn(f"argument observations is {self.least}, and must be from 1 to {OBSERVATIONS}; 5 is used")
+            self.least = 5
+
     def on_session_open(self, session: Session) -> None:
+        self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
         first = self._first(session) if self.most and "reserve" in session.configuration.actions else []
-        book = Book(session, first, self.most, self.default_run_time)
+        book = Book(session, first, self.most, self._estimates)
         session.shared(Holder, Holder).book = book
         if self.short and "reserve" in session.configuration.actions:
             session.add_job_order(lambda job: int(self._is_long(session, job)))
@@ -105,11 +122,24 @@ class Reservation(Plugin):
                 found.append(((2, 0.0, job.created, job.uid), job))
         return [job for _, job in sorted(found, key=lambda pair: pair[0])]
 
+    def _learned(self, session: Session) -> LearnedRunTimes:
+        """What is known about the run times of jobs, with those that have ended since the last session."""
+        known = session.cluster.keep(LearnedRunTimes)
+        stored = session.cluster.keep(History).take(self.name, known)
+        if stored is not None and (problem := known.load(stored)):
+            self.warn(f"the stored run times are not valid, and none are known: {problem}")
+        known.set(self.quantile, self.least)
+        known.observe(session.cluster, session.now)
+        if known.errors:
+            median = sorted(known.errors)[len(known.errors) // 2]
+            session.gauges.append(("expected_run_time_error_ratio", {}, median))
+        return known
+
     def _is_long(self, session: Session, job: SessionJob) -> bool:
         """Whether short jobs are placed before it."""
         if session.now - job.created >= self.short_until or not job.tasks:
             return False
-        limit = limit_in(session, next(iter(job.tasks.values())), self.default_run_time)
+        limit = limit_in(session, next(iter(job.tasks.values())), self._estimates)
         return limit is None or limit > self.short
 
     def _seconds(self, name: str, text: str, default: float) -> float:

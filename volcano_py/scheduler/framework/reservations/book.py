@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
-from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
@@ -87,7 +87,7 @@ class Book:
     name = "Reservation"
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, session: Session, first: list[SessionJob], most: int, default_limit: float | None) -> None:
+    def __init__(self, session: Session, first: list[SessionJob], most: int, estimates: Estimates) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
         self.most = most
@@ -97,7 +97,7 @@ class Book:
         """By job."""
         self.reasons: list[Reason] = []
         self._session = session
-        self._default = default_limit
+        self._estimates = estimates
         self._plans = session.cluster.keep(KeptReservations).plans
         self._ends: ExpectedEnds | None = None
         self._merged: ExpectedEnds | None = None
@@ -166,7 +166,7 @@ class Book:
         return numbers.idle - numbers.pipelined
 
     def _end_of(self, task: Task) -> float:
-        limit = limit_in(self._session, task, self._default)
+        limit = limit_in(self._session, task, self._estimates)
         return inf if limit is None else self._session.now + limit
 
     # ---- reserving -----------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Book:
         gang = self._gang(job)
         if not gang:
             return None
-        limit = limit_in(session, next(iter(job.tasks.values())), self._default)
+        limit = limit_in(session, next(iter(job.tasks.values())), self._estimates)
         plan = Plan(
             None, session.now, self._ends_now(), self._free(), gang, limit, self._domains(job), list(self.reserved)
         )
@@ -208,7 +208,7 @@ class Book:
 
     def _ends_now(self) -> ExpectedEnds:
         if self._ends is None:
-            self._ends = expected_ends(self._session, self._default)
+            self._ends = expected_ends(self._session, self._estimates)
         if self._merged is None:
             self._merged = self._ends.with_pods(self._new.values())
         return self._merged

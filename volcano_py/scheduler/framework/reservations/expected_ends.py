@@ -1,19 +1,21 @@
 """When what runs is expected to end: per pod that holds capacity, its node, its amounts and the end of its limit.
 
 A job that outlives its limit is expected to need half of it more, again and again; after four times its limit nothing
-is expected of it any more. A job without a limit never ends, unless the configuration has a limit for such jobs.
+is expected of it any more. A job without a limit never ends, unless a limit for it is learned or configured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.incremental_state import state_of
+from volcano_py.scheduler.framework.reservations.job_kinds import Kind, kind_of
+from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
 from volcano_py.scheduler.framework.reservations.running_pods import RunningPods, running_pods
 from volcano_py.scheduler.framework.reservations.stated_limits import limit_of
 from volcano_py.scheduler.framework.session import Session
@@ -79,25 +81,49 @@ class _Kept:
     """The last expected ends, and what they were computed from."""
 
     pods: RunningPods | None = None
-    version: tuple[int, float | None] = (0, None)
+    version: object = None
     ends: ExpectedEnds | None = None
     until: float = -inf
     """The first time at which they differ although no pod has changed; −inf: at any other time."""
     since: float = 0.0
 
 
-def expected_ends(session: Session, default: float | None) -> ExpectedEnds:
-    """Of all pods that hold capacity when the session opens. `default`: the limit of jobs that state none.
+@dataclass(frozen=True)
+class Estimates:
+    """How long jobs run whose users state no limit, or none that is believed."""
+
+    default: float | None = None
+    """If nothing else is known; None: never count on their end."""
+    learned: LearnedRunTimes | None = None
+
+    def limit(self, kind: Kind, stated: float | None) -> float | None:
+        """How long a job is expected to run at most."""
+        found = stated if self.learned is None else self.learned.limit(kind, stated)
+        return self.default if found is None else found
+
+    def of_pods(self, pods: RunningPods) -> Floats:
+        """The same for each place; infinite if nothing is known."""
+        limits = pods.limits
+        if self.learned is not None and pods.numbers:
+            found = [self.learned.expected(kind) for kind in pods.numbers]
+            learned = np.array([nan if each is None else each for each, _ in found])
+            believed = np.array([counts for _, counts in found], dtype=bool)
+            limits = np.where(np.isnan(limits) | ~believed[pods.kinds], learned[pods.kinds], limits)
+        return np.where(np.isnan(limits), inf if self.default is None else self.default, limits)
+
+
+def expected_ends(session: Session, estimates: Estimates) -> ExpectedEnds:
+    """Of all pods that hold capacity when the session opens.
 
     It is the same object as in an earlier session while nothing has changed.
     """
     now, pods = session.now, running_pods(session.cluster)
     kept = session.cluster.keep(_Kept)
-    version = (pods.version, default)
+    version = (pods.version, estimates.default, estimates.learned and estimates.learned.generation)
     same = kept.pods is pods and kept.version == version and (kept.since <= now < kept.until or now == kept.since)
     if kept.ends is not None and same:
         return kept.ends
-    limits = np.where(np.isnan(pods.limits), inf if default is None else default, pods.limits)
+    limits = estimates.of_pods(pods)
     began = np.minimum(np.where(np.isfinite(pods.started), pods.started, now), now)
     reach = limits.copy()
     for _ in range(_GROWTHS):
@@ -116,20 +142,19 @@ def expected_ends(session: Session, default: float | None) -> ExpectedEnds:
     return found
 
 
-def limit_in(session: Session, task: Task, default: float | None) -> float | None:
-    """The limit of a task's job."""
+def limit_in(session: Session, task: Task, estimates: Estimates) -> float | None:
+    """How long a task's job is expected to run at most; None: nothing is known."""
     job = session.cluster.jobs.get(task.job)
     if job is None:
         return None
     known = state_of(session.cluster, "limits", None, lambda _: _Limits(), _forget)
     if task.job not in known:
-        known[task.job] = limit_of(job)
-    limit = known[task.job]
-    return default if limit is None else limit
+        known[task.job] = kind_of(job), limit_of(job)
+    return estimates.limit(*known[task.job])
 
 
-_Limits = dict[str, float | None]
-"""The limits that were read since a job changed last, by job."""
+_Limits = dict[str, tuple[Kind, float | None]]
+"""The kinds and limits that were read since a job changed last, by job."""
 
 
 def _forget(known: _Limits, cluster: Cluster, changed: set[str]) -> None:

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.framework.incremental_state import state_of
+from volcano_py.scheduler.framework.incremental_state import PluginStates, state_of
+from volcano_py.scheduler.framework.reservations.job_kinds import Kind, kind_of
 from volcano_py.scheduler.framework.reservations.stated_limits import limit_of
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 
 Floats = NDArray[np.float64]
+_NAME = "running pods"
+_MOST_KINDS = 4096
 _SPARE = 1.25
 """The arrays grow by this factor."""
 
@@ -32,8 +35,11 @@ class RunningPods:
     """Seconds since the epoch; NaN: it does not run yet; −inf: it terminates; inf: no pod has the place."""
     limits: Floats = field(default_factory=lambda: np.zeros(0))
     """NaN: none is stated."""
+    kinds: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    """The kind of the job, as a number of `numbers`."""
     amounts: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """By resource and place."""
+    numbers: dict[Kind, int] = field(default_factory=dict)
     of: dict[str, list[int]] = field(default_factory=dict)
     """The places of each job."""
     free: list[int] = field(default_factory=list)
@@ -48,11 +54,12 @@ class RunningPods:
         before = self.of.get(uid, [])
         limit = (limit_of(job) if job is not None and held else None) or nan
         nodes = np.array([index[task.node] for task in held], dtype=np.intp)
-        started = np.array([_start(task) for task in held])
+        started = np.array([start_of(task) for task in held])
         amounts = (
             np.array([task.spec_class.vector(cluster.nodes) for task in held]).reshape(len(held), len(self.amounts)).T
         )
-        if len(before) == len(held) and (not held or self._equals(before, nodes, started, limit, amounts)):
+        kind = self.numbers.setdefault(kind_of(job), len(self.numbers)) if job is not None and held else 0
+        if len(before) == len(held) and (not held or self._equals(before, nodes, started, limit, kind, amounts)):
             return
         self.version += 1
         self.started[before] = inf
@@ -65,14 +72,16 @@ class RunningPods:
             self._grow(len(held))
         places = [self.free.pop() for _ in held]
         self.nodes[places], self.started[places], self.limits[places] = nodes, started, limit
+        self.kinds[places] = kind
         self.amounts[:, places] = amounts
         self.of[uid] = places
 
     def _equals(
-        self, places: list[int], nodes: NDArray[np.intp], started: Floats, limit: float, amounts: Floats
+        self, places: list[int], nodes: NDArray[np.intp], started: Floats, limit: float, kind: int, amounts: Floats
     ) -> bool:
         return (
-            np.array_equal(self.nodes[places], nodes)
+            self.kinds[places[0]] == kind
+            and np.array_equal(self.nodes[places], nodes)
             and np.array_equal(self.started[places], started, equal_nan=True)
             and np.array_equal(self.limits[places], np.full(len(places), limit), equal_nan=True)
             and np.array_equal(self.amounts[:, places], amounts)
@@ -93,6 +102,7 @@ class RunningPods:
         self.nodes = np.concatenate([self.nodes, np.zeros(new, dtype=np.intp)])
         self.started = np.concatenate([self.started, np.full(new, inf)])
         self.limits = np.concatenate([self.limits, np.full(new, nan)])
+        self.kinds = np.concatenate([self.kinds, np.zeros(new, dtype=np.intp)])
         self.amounts = np.concatenate([self.amounts, np.zeros((len(self.amounts), new))], axis=1)
         self.free = [*reversed(range(size, size + new)), *self.free]
 
@@ -101,7 +111,11 @@ def running_pods(cluster: Cluster) -> RunningPods:
     """What holds capacity now."""
     table = cluster.nodes
     version = (table.names_generation, len(table.rows))
-    return state_of(cluster, "running pods", version, _build, _apply, cluster.check_states)
+    found = state_of(cluster, _NAME, version, _build, _apply, cluster.check_states)
+    if len(found.numbers) > _MOST_KINDS + 4 * len(found.of):  # mostly of jobs that have ended
+        del cluster.keep(PluginStates).of[_NAME]
+        found = state_of(cluster, _NAME, version, _build, _apply)
+    return found
 
 
 def _build(cluster: Cluster) -> RunningPods:
@@ -115,7 +129,8 @@ def _apply(state: RunningPods, cluster: Cluster, jobs: set[str]) -> None:
         state.replace(cluster, uid)
 
 
-def _start(task: Task) -> float:
+def start_of(task: Task) -> float:
+    """Seconds since the epoch; NaN: the pod does not run yet; −inf: it terminates."""
     if task.status == st.RELEASING:
         return -inf
     text = task.pod.status.start_time
