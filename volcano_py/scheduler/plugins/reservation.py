@@ -139,7 +139,7 @@ class Reservation(Plugin):
         """Whether short jobs are placed before it."""
         if session.now - job.created >= self.short_until or not job.tasks:
             return False
-        limit = limit_in(session, next(iter(job.tasks.values())), self._estimates)
+        limit = limit_in(session, job.uid, self._estimates)
         return limit is None or limit > self.short
 
     def _seconds(self, name: str, text: str, default: float) -> float:

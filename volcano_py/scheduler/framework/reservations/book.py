@@ -166,7 +166,7 @@ class Book:
         return numbers.idle - numbers.pipelined
 
     def _end_of(self, task: Task) -> float:
-        limit = limit_in(self._session, task, self._estimates)
+        limit = limit_in(self._session, task.job, self._estimates)
         return inf if limit is None else self._session.now + limit
 
     # ---- reserving -----------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Book:
         gang = self._gang(job)
         if not gang:
             return None
-        limit = limit_in(session, next(iter(job.tasks.values())), self._estimates)
+        limit = limit_in(session, job.uid, self._estimates)
         plan = Plan(
             None, session.now, self._ends_now(), self._free(), gang, limit, self._domains(job), list(self.reserved)
         )

@@ -20,7 +20,6 @@ from volcano_py.scheduler.framework.reservations.running_pods import RunningPods
 from volcano_py.scheduler.framework.reservations.stated_limits import limit_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.jobs.task import Task
 
 Floats = NDArray[np.float64]
 UNBELIEVED = 4.0
@@ -142,15 +141,15 @@ def expected_ends(session: Session, estimates: Estimates) -> ExpectedEnds:
     return found
 
 
-def limit_in(session: Session, task: Task, estimates: Estimates) -> float | None:
-    """How long a task's job is expected to run at most; None: nothing is known."""
-    job = session.cluster.jobs.get(task.job)
+def limit_in(session: Session, uid: str, estimates: Estimates) -> float | None:
+    """How long a job is expected to run at most; None: nothing is known."""
+    job = session.cluster.jobs.get(uid)
     if job is None:
         return None
     known = state_of(session.cluster, "limits", None, lambda _: _Limits(), _forget)
-    if task.job not in known:
-        known[task.job] = kind_of(job), limit_of(job)
-    return estimates.limit(*known[task.job])
+    if uid not in known:
+        known[uid] = kind_of(job), limit_of(job)
+    return estimates.limit(*known[uid])
 
 
 _Limits = dict[str, tuple[Kind, float | None]]
