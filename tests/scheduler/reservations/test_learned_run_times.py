@@ -100,8 +100,9 @@ def test_a_stored_document_that_is_not_valid_leaves_nothing(document: Any, probl
 
 
 def test_bad_arguments_are_warnings() -> None:
-    plugin = Reservation({"quantile": 0, "observations": 0})
+    plugin = Reservation({"quantile": 0, "observations": 0, "queue-share": 2})
     assert [w.partition(" argument ")[2] for w in plugin.warnings] == [
+        "queue-share is 2.0, and must be above 0 and at most 1; 1 is used",
         "quantile is 0.0, and must be above 0 and at most 1; 0.9 is used",
         "observations is 0, and must be from 1 to 32; 5 is used",
     ]

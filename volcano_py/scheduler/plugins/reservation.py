@@ -39,6 +39,9 @@ class Reservation(Plugin):
     class Arguments(PluginArguments):
         reservations: int = 1
         """For how many jobs nodes are held at the same time."""
+        queue_share: float = field(default=1.0, name="queue-share")
+        """The largest share of the cluster that is held for the jobs of one queue, by its largest resource; 1: no
+        limit."""
         patience: str = "48h"
         """How long a job waits before nodes are held for it."""
         large: float = 0.125
@@ -81,6 +84,10 @@ class Reservation(Plugin):
             self.warn(f"argument large is {self.large}, and must be above 0; 0.125 is used")
             self.large = 0.125
 
+        self.queue_share = read.queue_share
+        if not 0 < self.queue_share <= 1:
+            self.warn(f"argument queue-share is {self.queue_share}, and must be above 0 and at most 1; 1 is used")
+            self.queue_share = 1.0
         self.quantile, self.least = read.quantile, read.observations
         if not 0 < self.quantile <= 1:
             self.warn(f"argument quantile is {self.quantile}, and must be above 0 and at most 1; 0.9 is used")
@@ -92,7 +99,7 @@ class Reservation(Plugin):
     def on_session_open(self, session: Session) -> None:
         self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
         first = self._first(session) if self.most and "reserve" in session.configuration.actions else []
-        book = Book(session, first, self.most, self._estimates)
+        book = Book(session, first, self.most, self._estimates, self.queue_share)
         session.shared(Holder, Holder).book = book
         if self.short and "reserve" in session.configuration.actions:
             session.add_job_order(lambda job: int(self._is_long(session, job)))

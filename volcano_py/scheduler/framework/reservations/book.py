@@ -87,11 +87,16 @@ class Book:
     name = "Reservation"
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, session: Session, first: list[SessionJob], most: int, estimates: Estimates) -> None:
+    def __init__(
+        self, session: Session, first: list[SessionJob], most: int, estimates: Estimates, of_queue: float = 1.0
+    ) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
         self.most = most
         """For how many of these nodes are held at the same time."""
+        self.of_queue = of_queue
+        """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
+        self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
         self.plans: dict[str, Plan] = {}
         """By job."""
@@ -175,7 +180,8 @@ class Book:
         """Hold nodes for a gang from the earliest time on at which it can start; None: there is none."""
         session = self._session
         gang = self._gang(job)
-        if not gang:
+        share = self._queue_shares.get(job.queue, 0.0) + self._share(gang)
+        if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
         limit = limit_in(session, job.uid, self._estimates)
         plan = Plan(
@@ -193,6 +199,7 @@ class Book:
         if found is None:
             return None
         self.plans[job.uid] = plan
+        self._queue_shares[job.queue] = share
         # without the time, which would change what is written about other jobs whenever it moves
         self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", Code.UNSCHEDULABLE))
         beside = plan.ends.freed(found.start, plan.idle.shape[1])[:, found.nodes] - found.amounts[:, found.nodes]
@@ -205,6 +212,12 @@ class Book:
         self._beside = np.concatenate([self._beside, beside], axis=1)
         self.reserved.append(found)
         return found
+
+    def _share(self, gang: list[Members]) -> float:
+        """The share of the cluster that a gang needs, by its largest resource."""
+        total, rows = self._session.total, self._session.table.rows
+        needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
+        return max((float(needs[row]) / total[name] for name, row in rows.items() if total[name] > 0), default=0.0)
 
     def _ends_now(self) -> ExpectedEnds:
         if self._ends is None:
