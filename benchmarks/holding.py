@@ -16,7 +16,7 @@ import click
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.framework.kernels.choice import use_compiled
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.scheduler.runtime.collection import keep_loaded, paused

@@ -12,9 +12,9 @@ import pytest
 from volcano_py.scheduler.explain.blocker import causes
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.plugins.reservation import Reservation
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once

@@ -10,9 +10,9 @@ import pytest
 
 from tests.scheduler.churn import CONF, plans
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.reservations.running_pods import _build, running_pods
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation

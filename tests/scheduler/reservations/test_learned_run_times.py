@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
 from volcano_py.scheduler.framework.reservations.history import History
 from volcano_py.scheduler.framework.reservations.job_kinds import pattern_of
 from volcano_py.scheduler.framework.reservations.learned_run_times import (
@@ -18,6 +17,7 @@ from volcano_py.scheduler.framework.reservations.learned_run_times import (
     LearnedRunTimes,
     Observed,
 )
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.plugins.fairshare.usage import Usage
 from volcano_py.scheduler.plugins.reservation import Reservation
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once

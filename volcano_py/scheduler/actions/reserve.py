@@ -13,7 +13,8 @@ from volcano_py.scheduler.actions.placing.task_queue import TaskQueue
 from volcano_py.scheduler.actions.placing.worksheet import Worksheet
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.reservations.book import KeptReservations, book_of
+from volcano_py.scheduler.framework.reservations.book import book_of
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 
 
@@ -44,8 +45,7 @@ class Reserve(Action):
             if work is None or _starts(session, job, work):
                 continue
             queue = session.queues[job.queue]
-            task = next(iter(session.pending(job)), None)
-            if task is None or session.limits.overused(queue) or not session.limits.allocatable(queue, task):
+            if session.limits.overused(queue):
                 continue  # what its queue may have decides, not the nodes
             book.reserve(job)
         kept.since = {held.job: kept.since.get(held.job, session.now) for held in book.reserved}

@@ -20,7 +20,7 @@ from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once

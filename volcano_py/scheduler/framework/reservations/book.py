@@ -6,67 +6,25 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations, Plan
+from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import PODS
 
 Floats = NDArray[np.float64]
-
-
-class Plan(Struct):
-    """A reservation, and what it was computed from."""
-
-    reserved: Reserved | None
-    at: float
-    """When."""
-    ends: ExpectedEnds
-    idle: Floats
-    gang: list[Members]
-    limit: float | None
-    domains: list[NDArray[np.bool_]]
-    before: list[Reserved]
-    """The reservations that come first."""
-
-    def holds(self, now: float, of: Plan) -> bool:
-        """Whether a plan from what another one is computed from would be the same: nothing has changed but the time,
-        which is still before the start."""
-        return (
-            self.reserved is not None
-            and self.at <= now < self.reserved.start
-            and self.ends is of.ends
-            and self.limit == of.limit
-            and len(self.before) == len(of.before)
-            and all(a is b for a, b in zip(self.before, of.before, strict=True))
-            and np.array_equal(self.idle, of.idle)
-            and len(self.gang) == len(of.gang)
-            and all(a.same_as(b) for a, b in zip(self.gang, of.gang, strict=True))
-            and len(self.domains) == len(of.domains)
-            and all(np.array_equal(a, b) for a, b in zip(self.domains, of.domains, strict=True))
-        )
-
-
-@dataclass
-class KeptReservations:
-    """What a session leaves to the next one: since when each job has a reservation."""
-
-    since: dict[str, float] = field(default_factory=dict)
-    reserved: list[Reserved] = field(default_factory=list)
-    """The last ones, for figures."""
-    plans: dict[str, Plan] = field(default_factory=dict)
-    """By job: those of the last session."""
 
 
 class Holder:
@@ -184,8 +142,19 @@ class Book:
         if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
         limit = limit_in(session, job.uid, self._estimates)
+        after = self._permitted_at(job, gang)
+        if after is None:
+            return None
         plan = Plan(
-            None, session.now, self._ends_now(), self._free(), gang, limit, self._domains(job), list(self.reserved)
+            None,
+            session.now,
+            self._ends_now(),
+            self._free(),
+            gang,
+            limit,
+            self._domains(job),
+            after,
+            list(self.reserved),
         )
         known = self._plans.get(job.uid)
         if known is not None and known.holds(session.now, plan):
@@ -193,7 +162,7 @@ class Book:
         else:
             near = known.reserved.start if known is not None and known.reserved is not None else None
             plan.reserved = earliest_start(
-                job.uid, gang, limit, session.now, plan.idle, plan.ends, self.reserved, plan.domains, near
+                job.uid, gang, limit, session.now, plan.idle, plan.ends, self.reserved, plan.domains, near, after
             )
         found = plan.reserved
         if found is None:
@@ -212,6 +181,31 @@ class Book:
         self._beside = np.concatenate([self._beside, beside], axis=1)
         self.reserved.append(found)
         return found
+
+    def _permitted_at(self, job: SessionJob, gang: list[Members]) -> float | None:
+        """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
+        never."""
+        session, limits = self._session, self._session.limits
+        queue = session.queues[job.queue]
+        lacking = np.zeros(len(session.table.rows))
+        for members in gang:
+            assert members.task is not None
+            permitted = limits.how_many_allocatable(queue, members.task, members.count)
+            if not permitted and limits.allocatable(queue, members.task):
+                permitted = members.count  # how many is unknown
+            lacking += members.needs * (members.count - permitted)
+        if not lacking.any():
+            return session.now
+        lacking[session.table.rows[PODS]] = 0.0  # queues have no limit of pods
+        pods, jobs = running_pods(session.cluster), session.cluster.jobs
+        own = [place for uid, places in pods.of.items() if jobs[uid].queue == job.queue for place in places]
+        times = self._ends_now().by_place[own]
+        order = np.argsort(times, kind="stable")
+        freed = np.cumsum(pods.amounts[:, np.array(own, dtype=np.intp)[order]], axis=1)
+        enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
+        if not len(enough) or times[order][enough[0]] == inf:
+            return None
+        return max(session.now, float(times[order][enough[0]]))
 
     def _share(self, gang: list[Members]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""
@@ -249,7 +243,7 @@ class Book:
                     return []
                 nodes = session.placement.accepted(task, check_capacity=False)
                 rows = task.spec_class.checked_rows(session.table)
-                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes)
+                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes, task)
         finally:
             self._open = False
         return list(found.values())

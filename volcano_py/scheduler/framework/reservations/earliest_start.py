@@ -15,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,8 @@ class Members(Struct):
     count: int
     nodes: Bools
     """Those that accept the pods, whatever runs there."""
+    task: Task | None = None
+    """One of the pods."""
 
     def same_as(self, other: Members) -> bool:
         return (
@@ -67,16 +70,18 @@ def earliest_start(
     others: Sequence[Reserved],
     domains: Sequence[Bools] = (),
     near: float | None = None,
+    after: float | None = None,
 ) -> Reserved | None:
     """The reservation of a gang; None: it is not expected to fit at any time.
 
-    `idle`: what is free now. `domains`: the pods must be on nodes of one of these. `near`: a time near which the start
-    probably is, such as that of an earlier reservation; the result for equal pods does not depend on it.
+    `after`: it must not start before this time. `idle`: what is free now. `domains`: the pods must be on nodes of one
+    of these. `near`: a time near which the start probably is, such as that of an earlier reservation; the result for
+    equal pods does not depend on it.
     """
     duration = inf if limit is None else limit
-    known = np.array(ends.ends)
-    further = [now, *(o.until for o in others if now < o.until < inf)]
-    times = np.unique(np.concatenate([known[np.searchsorted(known, now, side="right") :], further]))
+    known, first = np.array(ends.ends), max(now, now if after is None else after)
+    further = [first, *(o.until for o in others if first < o.until < inf)]
+    times = np.unique(np.concatenate([known[np.searchsorted(known, first, side="right") :], further]))
     everywhere = np.ones(idle.shape[1], dtype=bool)
 
     def placed(time: float, beside: Sequence[Reserved]) -> Floats | None:

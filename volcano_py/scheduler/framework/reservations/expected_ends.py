@@ -42,6 +42,8 @@ class ExpectedEnds:
     """By resource and pod."""
     ends: list[float] = field(default_factory=list)
     """The different times, without those that are not expected."""
+    by_place: Floats = field(default_factory=lambda: np.zeros(0))
+    """The times by the places of `RunningPods`."""
 
     _sums: list[Floats] = field(default_factory=list)
     """What the first pods free, by resource and node, at the beginning of each of `_PARTS` parts."""
@@ -72,7 +74,7 @@ class ExpectedEnds:
         nodes = np.concatenate([self.nodes, np.array([node for node, _, _ in added], dtype=np.intp)])
         amounts = np.concatenate([self.amounts, np.array([of for _, of, _ in added]).T], axis=1)
         ends = sorted({*self.ends, *(end for _, _, end in added if end < inf)})
-        return ExpectedEnds(times[order], nodes[order], amounts[:, order], ends)
+        return ExpectedEnds(times[order], nodes[order], amounts[:, order], ends, self.by_place)
 
 
 @dataclass
@@ -133,7 +135,7 @@ def expected_ends(session: Session, estimates: Estimates) -> ExpectedEnds:
     order = order[~np.isposinf(pods.started[order])]  # without places that no pod has
     in_order = times[order]
     ends = np.unique(in_order[in_order < inf]).tolist()
-    found = ExpectedEnds(in_order, pods.nodes[order], pods.amounts[:, order], ends)
+    found = ExpectedEnds(in_order, pods.nodes[order], pods.amounts[:, order], ends, times)
     kept.pods, kept.version, kept.ends, kept.since = pods, version, found, now
     moves = (np.isnan(pods.started) | ((pods.started > now) & (pods.started < inf))) & (limits < inf)
     changes = np.concatenate([times, began + UNBELIEVED * limits])
