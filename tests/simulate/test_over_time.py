@@ -67,3 +67,21 @@ def test_shares_need_several_users_and_a_half_life() -> None:
     times = {"a": 0.0, "b": HOUR}
     assert jain_of_usage(jobs, times, {"a": HOUR, "b": 2 * HOUR}, {"cpu": 1}) == []
     assert jain_of_usage(jobs[:1], times, {"a": 9 * HALF_LIFE}, {"cpu": 1}) == []
+
+
+def test_a_simulation_learns_run_times_by_user() -> None:
+    """Without limits, nothing is held for the gang until a job of the same user has ended; with `learn` afterwards."""
+    nodes = [TraceNode(f"n{i}", {"cpu": 4000, "memory": 1000}) for i in (1, 2)]
+
+    def unlimited(name: str, at: float, duration: float, user: str = "u", pods: int = 1) -> TraceJob:
+        return TraceJob(name, at, duration, user, pods, {"cpu": 4000, "memory": 1}, ())
+
+    jobs = [unlimited("first-1", 0, 100), unlimited("first-2", 120, 100), unlimited("gang", 130, 100, "v", 2)]
+    jobs += [unlimited(f"stream-{i}", 140 + i, 1000, "w") for i in range(3)]
+    started = {}
+    for learn in ("false", "true"):
+        text = CONF.replace("{patience: 0s", f"{{learn: {learn}, observations: 1, patience: 0s")
+        outcome = replay(jobs, nodes, configuration(text, False), 10.0)
+        assert not outcome.faults
+        started[learn] = outcome.started["gang"]
+    assert started["true"] == 220.0 and started["false"] > 1000

@@ -20,6 +20,7 @@ from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Evict
@@ -291,6 +292,8 @@ class Engine:
 
     def _end(self, name: str, time: float) -> None:
         job = self._jobs[name]
+        # its pods are removed at once, so that no session sees that they have succeeded
+        self._cluster.keep(LearnedRunTimes).succeeded(self._cluster.jobs[f"{NAMESPACE}/{name}"], EPOCH + time)
         self.outcome.ended[name] = time
         for pod, node in self._bound.pop(name).items():
             self._take(job, pod, node, -1)

@@ -84,16 +84,27 @@ class LearnedRunTimes:
             changed = {*cluster.jobs, *self.running}
         for uid in sorted(changed):
             job = cluster.jobs.get(uid)
-            starts = [start_of(t) for t in job.tasks.values() if t.takes_capacity] if job is not None else []
-            if job is not None and starts:
-                began = [start for start in starts if isfinite(start)]
-                if began and uid not in self.running:
-                    kind, stated = kind_of(job), limit_of(job)
-                    self.running[uid] = _Run(kind, min(began), stated, self.limit(kind, stated))
-                continue
-            run = self.running.pop(uid, None)
-            if run is not None and job is not None and _succeeded(job) and now > run.started:
-                self.record(run.kind, Observed(min(now - run.started, LONGEST), run.stated), run.expected)
+            if job is not None and any(task.takes_capacity for task in job.tasks.values()):
+                if uid not in self.running and (run := self._run(job)) is not None:
+                    self.running[uid] = run
+            elif job is not None and uid in self.running and _succeeded(job):
+                self.succeeded(job, now)
+            else:
+                self.running.pop(uid, None)
+
+    def succeeded(self, job: Job, now: float) -> None:
+        """A job has ended well."""
+        run = self.running.pop(job.uid, None) or self._run(job)
+        if run is not None and now > run.started:
+            self.record(run.kind, Observed(min(now - run.started, LONGEST), run.stated), run.expected)
+
+    def _run(self, job: Job) -> _Run | None:
+        """What is known of a job that runs; None: no pod of it has started."""
+        began = [start for task in job.tasks.values() if task.node and isfinite(start := start_of(task))]
+        if not began:
+            return None
+        kind, stated = kind_of(job), limit_of(job)
+        return _Run(kind, min(began), stated, self.limit(kind, stated))
 
     def record(self, kind: Kind, observed: Observed, expected: float | None = None) -> None:
         """Count a job that has ended."""
