@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from volcano_py.api import names
 from volcano_py.api.kinds import JOB
+from volcano_py.api.meta import format_time, parse_time
 from volcano_py.cli.columns import Table, age, widest
 from volcano_py.cli.listing import Listing
 from volcano_py.cli.selection import split
@@ -58,10 +60,14 @@ def job_table(jobs: list[Manifest], namespaces: bool, wide: bool = False) -> Tab
         header, widths = ["Namespace", *header], [widest("Namespace", found, 3), *widths]
         rows = [[namespace, *row] for namespace, row in zip(found, rows, strict=True)]
     if wide:
-        more = [_wide_cells(j) for j in jobs]
-        header += _WIDE
+        more, names_of = [_wide_cells(j) for j in jobs], [*_WIDE]
+        ends = [expected_end(j) for j in jobs]
+        if any(ends):
+            names_of.append("ExpectedEnd")
+            more = [[*cells, end or "<none>"] for cells, end in zip(more, ends, strict=True)]
+        header += names_of
         widths[-1] += 3
-        widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(_WIDE)]
+        widths += [widest(name, [cells[i] for cells in more], 3) for i, name in enumerate(names_of)]
         rows = [[*row, *cells] for row, cells in zip(rows, more, strict=True)]
     return Table(header, rows, widths, () if wide else _OPTIONAL)
 
@@ -86,3 +92,16 @@ def _wide_cells(j: Manifest) -> list[str]:
     spec = j.get("spec") or {}
     cells = [spec.get(key) or "<none>" for key in ("queue", "schedulerName", "priorityClassName")]
     return [*cells, age(j)]
+
+
+def expected_end(j: Manifest) -> str:
+    """When a running job is expected to end, by the limit that its user states; empty if it states none."""
+    from volcano_py.scheduler.framework.reservations.stated_limits import limit_of_manifest
+
+    state = (j.get("status") or {}).get("state") or {}
+    since = state.get("lastTransitionTime")
+    limit = limit_of_manifest(j) if state.get("phase") == "Running" and since else None
+    if limit is None:
+        return ""
+    end = parse_time(since) + limit
+    return format_time(end) if end > time.time() else "overdue"

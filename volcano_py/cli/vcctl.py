@@ -21,6 +21,7 @@ COMMANDS = {
     "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "Create, list, suspend, resume and delete CronJobs."),
     "podgroup": ("volcano_py.cli.vcctl_podgroup", "podgroup", "Get, list, describe and delete PodGroups."),
     "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
+    "fairshare": ("volcano_py.cli.vcctl_fairshare", "fairshare", "Show usage, shares and order of queues and owners."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
     "top": ("volcano_py.cli.vcctl_top", "top", "Watch queues, jobs and nodes in the terminal."),
     "version": ("volcano_py.cli.vcctl", "version", "Print the version."),

@@ -12,9 +12,9 @@ import pytest
 from volcano_py.scheduler.explain.blocker import causes
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
-from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds, expected_ends
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.plugins.reservation import Reservation
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
@@ -84,15 +84,15 @@ def test_a_reservation_moves_when_a_job_outlives_its_limit_and_the_gang_keeps_it
 def test_a_job_that_outlives_its_limit_is_expected_to_need_half_of_it_more(ran: float, expected: float) -> None:
     """Seconds after its start; after four times its limit nothing is expected; a start in the future is now."""
     own = running("default/a", "1970-01-01T00:16:40Z", "100")
-    found = expected_ends(own(1000.0 + ran), None)
+    found = expected_ends(own(1000.0 + ran), Estimates())
     assert found.times.tolist() == [pytest.approx(1000.0 + expected)]
     assert found.ends == [t for t in found.times.tolist() if t < inf]
 
 
 def test_a_job_without_a_limit_never_ends_unless_there_is_a_default() -> None:
     own = running("default/a", "1970-01-01T00:16:40Z", None)
-    assert expected_ends(own(1000.0), None).times.tolist() == [inf]
-    assert expected_ends(own(1000.0), 50.0).times.tolist() == [1050.0]
+    assert expected_ends(own(1000.0), Estimates()).times.tolist() == [inf]
+    assert expected_ends(own(1000.0), Estimates(50.0)).times.tolist() == [1050.0]
 
 
 def running(job: str, started: str, limit: str | None) -> Callable[[float], Session]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from volcano_py.scheduler.framework.reservations.book import KeptReservations
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.simulate.batch import configuration

@@ -98,25 +98,31 @@ def waiting_jobs(session: Session, tried: Container[str]) -> JobsToPlace:
             if enqueue_is_on:
                 continue
             job.phase = "Inqueue"
-        if not job.counts[st.PENDING] or job.uid in tried or session.states.job_valid(job) is not None:
+        if job.uid in tried:
             continue
-        if job.has_topology and not session.topology_is_ready:
+        work = work_of(session, job)
+        if work is None:
             continue
-        if _divided(job):
-            sheet = worksheet(session, job, _placeable)
-            if not sheet:
-                continue
-            found.sheets[job.uid] = sheet
+        if isinstance(work, Worksheet):
+            found.sheets[job.uid] = work
         else:
-            todo = task_queue(session.orders, [t for t in session.pending(job) if _placeable(t)])
-            if not todo:
-                continue
-            found.tasks[job.uid] = todo
+            found.tasks[job.uid] = work
         if job.queue not in found.jobs:
             found.jobs[job.queue] = JobQueue()
             found.queues.push(session.queues[job.queue])
         found.jobs[job.queue].push(session.orders.job_key(job), job)
     return found
+
+
+def work_of(session: Session, job: SessionJob) -> TaskQueue | Worksheet | None:
+    """The tasks of an admitted job that allocate would place; None: there are none, or the job may not be placed."""
+    if not job.counts[st.PENDING] or session.states.job_valid(job) is not None:
+        return None
+    if job.has_topology and not session.topology_is_ready:
+        return None
+    if _divided(job):
+        return worksheet(session, job, _placeable) or None
+    return task_queue(session.orders, [t for t in session.pending(job) if _placeable(t)]) or None
 
 
 def _placeable(task: Task) -> bool:

@@ -7,13 +7,14 @@ to fit. The other jobs start in allocate, where the reservations leave room for 
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-from volcano_py.scheduler.actions.allocate import JobsToPlace, allocate_flat, waiting_jobs
+from volcano_py.scheduler.actions.allocate import allocate_flat, work_of
 from volcano_py.scheduler.actions.placing.allocate_job import allocate_job
+from volcano_py.scheduler.actions.placing.task_queue import TaskQueue
+from volcano_py.scheduler.actions.placing.worksheet import Worksheet
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Action
-from volcano_py.scheduler.framework.reservations.book import KeptReservations, book_of
+from volcano_py.scheduler.framework.reservations.book import book_of
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 
 
@@ -30,41 +31,36 @@ class Reserve(Action):
         kept.reserved = []
         first = book.first
         if not first:
-            kept.since = {}
+            kept.since, kept.plans = {}, {}
             return
-        waiting = waiting_jobs(session, _Others({job.uid for job in first}))
+        enqueue_is_on = "enqueue" in session.configuration.actions
         for job in first:
             if len(book.reserved) >= book.most or session.work.exhausted:
                 break
-            if (job.uid not in waiting.tasks and job.uid not in waiting.sheets) or _starts(session, waiting, job):
+            if job.is_pending():
+                if enqueue_is_on:
+                    continue
+                job.phase = "Inqueue"
+            work = work_of(session, job)
+            if work is None or _starts(session, job, work):
                 continue
             queue = session.queues[job.queue]
-            task = next(iter(session.pending(job)), None)
-            if task is None or session.limits.overused(queue) or not session.limits.allocatable(queue, task):
+            if session.limits.overused(queue):
                 continue  # what its queue may have decides, not the nodes
             book.reserve(job)
         kept.since = {held.job: kept.since.get(held.job, session.now) for held in book.reserved}
         kept.reserved = list(book.reserved)
+        kept.plans = book.plans
         for held in book.reserved:
             session.wake_at(held.start)
 
 
-class _Others(Container[str]):
-    """The jobs that the action leaves to allocate."""
-
-    def __init__(self, first: set[str]) -> None:
-        self._first = first
-
-    def __contains__(self, uid: object) -> bool:
-        return uid not in self._first
-
-
-def _starts(session: Session, waiting: JobsToPlace, job: SessionJob) -> bool:
+def _starts(session: Session, job: SessionJob, work: TaskQueue | Worksheet) -> bool:
     """Place a job; returns whether it starts."""
     queue = session.queues[job.queue]
     if session.limits.overused(queue):
         return False
     session.work.jobs_tried += 1
-    if job.uid in waiting.sheets:
-        return allocate_job(session, queue, job, waiting.sheets[job.uid])
-    return allocate_flat(session, queue, job, waiting.tasks[job.uid])
+    if isinstance(work, Worksheet):
+        return allocate_job(session, queue, job, work)
+    return allocate_flat(session, queue, job, work)

@@ -16,11 +16,15 @@ from typing import Any
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.book import Book, Holder
-from volcano_py.scheduler.framework.reservations.expected_ends import limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
+from volcano_py.scheduler.framework.reservations.history import History
+from volcano_py.scheduler.framework.reservations.learned_run_times import OBSERVATIONS, LearnedRunTimes
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 
 _MOST = 64
@@ -35,6 +39,9 @@ class Reservation(Plugin):
     class Arguments(PluginArguments):
         reservations: int = 1
         """For how many jobs nodes are held at the same time."""
+        queue_share: float = field(default=1.0, name="queue-share")
+        """The largest share of the cluster that is held for the jobs of one queue, by its largest resource; 1: no
+        limit."""
         patience: str = "48h"
         """How long a job waits before nodes are held for it."""
         large: float = 0.125
@@ -48,7 +55,13 @@ class Reservation(Plugin):
         short_until: str = field(default="12h", name="short-until")
         """How long a job with a longer limit waits before it is placed in its usual order again."""
         default_run_time: str = field(default="", name="default-run-time")
-        """The limit of jobs that state none; empty: nothing is expected of them."""
+        """The limit of jobs that state none, if nothing is learned; empty: nothing is expected of them."""
+        learn: bool = False
+        """Whether the run times of jobs that have succeeded count for similar jobs that state no limit."""
+        quantile: float = 0.9
+        """Which quantile of these run times is expected."""
+        observations: int = 5
+        """How many similar jobs must have ended; with fewer, those of the owner or of the queue count."""
 
     arguments: Arguments
 
@@ -71,9 +84,22 @@ class Reservation(Plugin):
             self.warn(f"argument large is {self.large}, and must be above 0; 0.125 is used")
             self.large = 0.125
 
+        self.queue_share = read.queue_share
+        if not 0 < self.queue_share <= 1:
+            self.warn(f"argument queue-share is {self.queue_share}, and must be above 0 and at most 1; 1 is used")
+            self.queue_share = 1.0
+        self.quantile, self.least = read.quantile, read.observations
+        if not 0 < self.quantile <= 1:
+            self.warn(f"argument quantile is {self.quantile}, and must be above 0 and at most 1; 0.9 is used")
+            self.quantile = 0.9
+        if not 1 <= self.least <= OBSERVATIONS:
+            self.warn(f"argument observations is {self.least}, and must be from 1 to {OBSERVATIONS}; 5 is used")
+            self.least = 5
+
     def on_session_open(self, session: Session) -> None:
+        self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
         first = self._first(session) if self.most and "reserve" in session.configuration.actions else []
-        book = Book(session, first, self.most, self.default_run_time)
+        book = Book(session, first, self.most, self._estimates, self.queue_share)
         session.shared(Holder, Holder).book = book
         if self.short and "reserve" in session.configuration.actions:
             session.add_job_order(lambda job: int(self._is_long(session, job)))
@@ -84,10 +110,11 @@ class Reservation(Plugin):
     def _first(self, session: Session) -> list[SessionJob]:
         """The jobs whose patience has ended, in their order."""
         found: list[tuple[tuple[int, float, float, str], SessionJob]] = []
+        sizes = _sizes(session)
         for job in session.jobs.active():
             if not job.counts[st.PENDING] or job.ready_num >= max(1, job.min_available):
                 continue
-            waited, size = session.now - job.created, _size(session, job)
+            waited, size = session.now - job.created, sizes[job.uid]
             is_large = size >= self.large
             patience = self.large_patience * self.large / size if is_large else self.patience
             if waited < min(patience, self.patience):
@@ -102,11 +129,24 @@ class Reservation(Plugin):
                 found.append(((2, 0.0, job.created, job.uid), job))
         return [job for _, job in sorted(found, key=lambda pair: pair[0])]
 
+    def _learned(self, session: Session) -> LearnedRunTimes:
+        """What is known about the run times of jobs, with those that have ended since the last session."""
+        known = session.cluster.keep(LearnedRunTimes)
+        stored = session.cluster.keep(History).take(self.name, known)
+        if stored is not None and (problem := known.load(stored)):
+            self.warn(f"the stored run times are not valid, and none are known: {problem}")
+        known.set(self.quantile, self.least)
+        known.observe(session.cluster, session.now)
+        if known.errors:
+            median = sorted(known.errors)[len(known.errors) // 2]
+            session.gauges.append(("expected_run_time_error_ratio", {}, median))
+        return known
+
     def _is_long(self, session: Session, job: SessionJob) -> bool:
         """Whether short jobs are placed before it."""
         if session.now - job.created >= self.short_until or not job.tasks:
             return False
-        limit = limit_in(session, next(iter(job.tasks.values())), self.default_run_time)
+        limit = limit_in(session, job.uid, self._estimates)
         return limit is None or limit > self.short
 
     def _seconds(self, name: str, text: str, default: float) -> float:
@@ -121,7 +161,21 @@ class Reservation(Plugin):
         return default
 
 
-def _size(session: Session, job: SessionJob) -> float:
-    """The share of the cluster that a job requests, by its largest resource."""
-    request, total = job.model.total_request, session.total
-    return max((amount / total[name] for name, amount in request.as_dict().items() if total[name] > 0), default=0.0)
+def _sizes(session: Session) -> dict[str, float]:
+    """The share of the cluster that each job requests, by its largest resource; updated for the jobs that changed."""
+    whole = [(name, amount) for name in session.total.names() if (amount := session.total[name]) > 0]
+
+    def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
+        for uid in changed:
+            job = cluster.jobs.get(uid)
+            if job is None:
+                state.pop(uid, None)
+            else:
+                state[uid] = max((job.total_request[name] / amount for name, amount in whole), default=0.0)
+
+    def build(cluster: Cluster) -> dict[str, float]:
+        state: dict[str, float] = {}
+        apply(state, cluster, set(cluster.jobs))
+        return state
+
+    return state_of(session.cluster, "sizes of jobs", tuple(whole), build, apply, session.cluster.check_states)

@@ -32,12 +32,14 @@ from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.cache.takeover import Takeover
 from volcano_py.scheduler.configuration.configmap import source_of
 from volcano_py.scheduler.configuration.extensions import extended, profile_plugins
+from volcano_py.scheduler.configuration.history import HistoryMap
 from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.configuration.reload import INTERVAL
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import DispatcherSettings, Result, Revoke
 from volcano_py.scheduler.framework.kernels.choice import load_compiled, use_compiled, worth_compiling
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.reservations.history import History
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import enabled_gates
 from volcano_py.scheduler.model.jobs.group_names import NATIVE, native_uid
@@ -211,6 +213,10 @@ class Scheduler:
             chips = ChipReportMaps(client, lambda: self.source.configuration, self._put_config_map)
             parts["chip reports"] = chips.run()
             synced += [devices.read, chips.read]
+            if self.shadow is None:
+                history = self._history()
+                parts["history"] = history.run(client)
+                synced.append(history.first_read)
             parts["cycles"] = self.cycle_loop.run(*synced)
             if self.audit is not None:
                 parts["cache audit"] = self.audit.run()
@@ -228,6 +234,16 @@ class Scheduler:
                 self.cache.close()
                 if self.recorder is not None:
                     self.recorder.close()
+
+    def _history(self) -> HistoryMap:
+        o = self.options
+        return HistoryMap(
+            o.lease_namespace,
+            f"{o.lease_name}-scheduler-history",
+            lambda: self.cache.model.keep(History),
+            lambda: self.source.configuration,
+            lambda: self.handle.leading,
+        )
 
     @contextlib.asynccontextmanager
     async def _endpoints(self) -> AsyncIterator[dict[str, int]]:

@@ -20,6 +20,8 @@ from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.callbacks import once_each
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.registry import Registry
+from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Bind, Evict
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
@@ -34,6 +36,7 @@ from volcano_py.simulate.trace.objects import (
     pod_object,
     queue_object,
 )
+from volcano_py.simulate.trace.over_time import held_idle
 from volcano_py.simulate.trace.quick import is_quick, quick_registry, with_plugin
 
 RESOURCES = ("cpu", "memory", GPU)
@@ -48,6 +51,8 @@ class Sample(Struct):
     running: int
     stranded: int
     """Free GPUs on nodes that have no capacity for a typical GPU job."""
+    held_idle: float = 0.0
+    """Cores (thousandths), or GPUs if there are any, that are idle because they are reserved."""
 
 
 class Outcome(Struct):
@@ -227,6 +232,20 @@ class Engine:
             if phase != "Pending":
                 self._admitted.add(name)
 
+    def _held_idle(self) -> float:
+        """Capacity that is idle because it is reserved."""
+        reserved = self._cluster.keep(KeptReservations).reserved
+        if not reserved or not self._waiting:
+            return 0.0
+        table = self._cluster.nodes
+        of = GPU if self.outcome.capacity.get(GPU) else "cpu"
+        columns = {i: self._column[table.names[i]] for held in reserved for i in held.nodes.tolist()}
+        row = table.rows.get(f"trace/{GPU}" if of == GPU else of)
+        # the node table has thousandths of what the trace counts
+        scale = 1000.0 if of == GPU else 1.0
+        free = (self._free[RESOURCES.index(of)] * scale).tolist()
+        return held_idle(reserved, row, columns, free) / scale
+
     def _queue_of(self, name: str) -> str:
         job = self._jobs[name]
         return next((queue for queue in (job.user, job.queue) if queue in self._queues), "default")
@@ -273,6 +292,8 @@ class Engine:
 
     def _end(self, name: str, time: float) -> None:
         job = self._jobs[name]
+        # its pods are removed at once, so that no session sees that they have succeeded
+        self._cluster.keep(LearnedRunTimes).succeeded(self._cluster.jobs[f"{NAMESPACE}/{name}"], EPOCH + time)
         self.outcome.ended[name] = time
         for pod, node in self._bound.pop(name).items():
             self._take(job, pod, node, -1)
@@ -315,7 +336,7 @@ class Engine:
             gpus = self._free[RESOURCES.index(GPU)]
             stranded = int(gpus[(gpus > 0) & (self._free < typical[:, None]).any(axis=0)].sum())
         waiting, running = len(self._waiting), len(self._bound)
-        self.outcome.samples.append(Sample(time, dict(self.used), waiting, running, stranded))
+        self.outcome.samples.append(Sample(time, dict(self.used), waiting, running, stranded, self._held_idle()))
 
 
 def _never_fit(jobs: Sequence[TraceJob], nodes: Sequence[TraceNode]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from volcano_py.simulate.trace.engine import Outcome, Sample
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob
+from volcano_py.simulate.trace.over_time import jain_of_usage
 
 _ENDED = 99
 """Plots over time end when this percentage of the jobs has ended."""
@@ -56,6 +57,14 @@ def figures(jobs: Sequence[TraceJob], outcome: Outcome) -> dict[str, float]:
                 found[f"{name}, p{percentile}"] = float(np.percentile(values, percentile))
             found[f"{name}, max"] = float(max(values))
     found |= _waits_by_size(jobs, outcome)
+    if any(s.held_idle for s in outcome.samples):
+        kind = GPU if outcome.capacity.get(GPU) else "cpu"
+        held = [s.held_idle / outcome.capacity[kind] for s in outcome.samples]
+        found[f"{'GPU' if kind == GPU else kind} idle because it is held, mean"] = _over_time(outcome.samples, held)
+    usage = jain_of_usage(jobs, outcome.started, outcome.ended, outcome.capacity)
+    if usage:
+        found["fairness (Jain, decayed usage of users), mean"] = float(np.mean(usage))
+        found["fairness (Jain, decayed usage of users), lowest"] = min(usage)
     by_user: dict[str, list[float]] = defaultdict(list)
     for name, slowdown in slowdowns.items():
         by_user[known[name].user].append(slowdown)

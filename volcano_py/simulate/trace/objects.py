@@ -7,6 +7,7 @@ from typing import Any
 from volcano_py.api import core, names, scheduling
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import format_time
+from volcano_py.scheduler.framework.jobs.owner import OWNER
 from volcano_py.simulate.trace.jobs import GPU, TraceJob, TraceNode
 
 EPOCH = 1_767_225_600.0
@@ -36,6 +37,8 @@ def group_object(job: TraceJob, queue: str, phase: str = "Pending") -> schedulin
         "uid": job.name,
         "creationTimestamp": format_time(EPOCH + job.submitted),
     }
+    if job.user:
+        metadata["labels"] = {OWNER: job.user}
     spec = {"minMember": job.pods, "queue": queue}
     return from_manifest(scheduling.PodGroup, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
 

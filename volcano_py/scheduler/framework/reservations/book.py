@@ -6,7 +6,6 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
@@ -15,23 +14,17 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
-from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations, Plan
+from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
+from volcano_py.scheduler.model.resource_names import PODS
 
 Floats = NDArray[np.float64]
-
-
-@dataclass
-class KeptReservations:
-    """What a session leaves to the next one: since when each job has a reservation."""
-
-    since: dict[str, float] = field(default_factory=dict)
-    reserved: list[Reserved] = field(default_factory=list)
-    """The last ones, for figures."""
 
 
 class Holder:
@@ -52,20 +45,33 @@ class Book:
     name = "Reservation"
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
-    def __init__(self, session: Session, first: list[SessionJob], most: int, default_limit: float | None) -> None:
+    def __init__(
+        self, session: Session, first: list[SessionJob], most: int, estimates: Estimates, of_queue: float = 1.0
+    ) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
         self.most = most
         """For how many of these nodes are held at the same time."""
+        self.of_queue = of_queue
+        """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
+        self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
+        self.plans: dict[str, Plan] = {}
+        """By job."""
         self.reasons: list[Reason] = []
         self._session = session
-        self._default = default_limit
+        self._estimates = estimates
+        self._plans = session.cluster.keep(KeptReservations).plans
         self._ends: ExpectedEnds | None = None
         self._merged: ExpectedEnds | None = None
         """With what the session has placed."""
-        self._beside: list[Floats] = []
-        """By reservation: what is free on its nodes when it starts beside what is idle now, without what it takes."""
+        self._starts = np.zeros(0)
+        self._of = np.zeros(0, dtype=np.intp)
+        """The nodes of all reservations, one after another: the index of the reservation,"""
+        self._columns = np.zeros(0, dtype=np.intp)
+        """the node,"""
+        self._beside = np.zeros((len(session.table.rows), 0))
+        """and what is free there when it starts beside what is idle now, without what it takes."""
         self._open = False
         self._new: dict[str, tuple[int, Floats, float]] = {}
         """What the session has placed, by task: node, amounts, expected end."""
@@ -79,17 +85,21 @@ class Book:
         codes = np.zeros(len(self._session.table), dtype=np.int32)
         if not self.reserved or self._open:
             return codes
-        end = self._end_of(task)
-        for i, held in enumerate(self.reserved):
-            if held.job == task.job or end <= held.start:
-                continue
-            rows = task.spec_class.checked_rows(self._session.table)
-            needs = task.spec_class.vector(self._session.table)
-            free = self._free() + self._beside[i]
-            short = (free[rows] + EPS < needs[rows][:, None]).any(axis=0)
-            taken = held.amounts.any(axis=0)
-            codes[(codes == 0) & taken & short] = i + 1
+        counts = (self._starts < self._end_of(task)) & self._others(task.job)
+        if not counts.any():
+            return codes
+        rows = task.spec_class.checked_rows(self._session.table)
+        needs = task.spec_class.vector(self._session.table)
+        numbers, at = self._session.numbers, np.ix_(np.array(rows, dtype=np.intp), self._columns)
+        free = numbers.idle[at] - numbers.pipelined[at] + self._beside[rows]
+        short = (free + EPS < needs[rows][:, None]).any(axis=0) & counts[self._of]
+        found = np.flatnonzero(short)[::-1]  # of several reservations of a node, the first is the reason
+        codes[self._columns[found]] = self._of[found] + 1
         return codes
+
+    def _others(self, job: str) -> NDArray[np.bool_]:
+        """Which reservations are not of this job."""
+        return np.array([held.job != job for held in self.reserved], dtype=bool)
 
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
@@ -107,9 +117,11 @@ class Book:
 
     def _count(self, task: Task, sign: int) -> None:
         node, amounts, end = self._new[task.key]
-        for held, beside in zip(self.reserved, self._beside, strict=True):
-            if held.job != task.job and end <= held.start:
-                beside[:, node] += sign * amounts
+        if not self.reserved:
+            return
+        counts = (end <= self._starts) & self._others(task.job)
+        here = np.flatnonzero((self._columns == node) & counts[self._of])
+        self._beside[:, here] += sign * amounts[:, None]
 
     def _free(self) -> Floats:
         """What is idle now and not held for a nominated pod; what is being released counts at its end, which is now."""
@@ -117,7 +129,7 @@ class Book:
         return numbers.idle - numbers.pipelined
 
     def _end_of(self, task: Task) -> float:
-        limit = limit_in(self._session, task, self._default)
+        limit = limit_in(self._session, task.job, self._estimates)
         return inf if limit is None else self._session.now + limit
 
     # ---- reserving -----------------------------------------------------------------------------------------
@@ -126,26 +138,84 @@ class Book:
         """Hold nodes for a gang from the earliest time on at which it can start; None: there is none."""
         session = self._session
         gang = self._gang(job)
-        if not gang:
+        share = self._queue_shares.get(job.queue, 0.0) + self._share(gang)
+        if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
-        limit = limit_in(session, next(iter(job.tasks.values())), self._default)
-        idle, ends = self._free(), self._ends_now()
-        found = earliest_start(job.uid, gang, limit, session.now, idle, ends, self.reserved, self._domains(job))
+        limit = limit_in(session, job.uid, self._estimates)
+        after = self._permitted_at(job, gang)
+        if after is None:
+            return None
+        plan = Plan(
+            None,
+            session.now,
+            self._ends_now(),
+            self._free(),
+            gang,
+            limit,
+            self._domains(job),
+            after,
+            list(self.reserved),
+        )
+        known = self._plans.get(job.uid)
+        if known is not None and known.holds(session.now, plan):
+            plan = known
+        else:
+            near = known.reserved.start if known is not None and known.reserved is not None else None
+            plan.reserved = earliest_start(
+                job.uid, gang, limit, session.now, plan.idle, plan.ends, self.reserved, plan.domains, near, after
+            )
+        found = plan.reserved
         if found is None:
             return None
-        self.reserved.append(found)
+        self.plans[job.uid] = plan
+        self._queue_shares[job.queue] = share
         # without the time, which would change what is written about other jobs whenever it moves
         self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", Code.UNSCHEDULABLE))
-        free = ends.freed(found.start, idle.shape[1])
-        for other in self.reserved[:-1]:
+        beside = plan.ends.freed(found.start, plan.idle.shape[1])[:, found.nodes] - found.amounts[:, found.nodes]
+        for other in self.reserved:
             if other.until > found.start and other.start <= found.start:
-                free = free - other.amounts
-        self._beside.append(free - found.amounts)
+                beside -= other.amounts[:, found.nodes]
+        self._columns = np.concatenate([self._columns, found.nodes])
+        self._of = np.concatenate([self._of, np.full(len(found.nodes), len(self.reserved), dtype=np.intp)])
+        self._starts = np.append(self._starts, found.start)
+        self._beside = np.concatenate([self._beside, beside], axis=1)
+        self.reserved.append(found)
         return found
+
+    def _permitted_at(self, job: SessionJob, gang: list[Members]) -> float | None:
+        """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
+        never."""
+        session, limits = self._session, self._session.limits
+        queue = session.queues[job.queue]
+        lacking = np.zeros(len(session.table.rows))
+        for members in gang:
+            assert members.task is not None
+            permitted = limits.how_many_allocatable(queue, members.task, members.count)
+            if not permitted and limits.allocatable(queue, members.task):
+                permitted = members.count  # how many is unknown
+            lacking += members.needs * (members.count - permitted)
+        if not lacking.any():
+            return session.now
+        lacking[session.table.rows[PODS]] = 0.0  # queues have no limit of pods
+        pods, jobs = running_pods(session.cluster), session.cluster.jobs
+        own = [place for uid, places in pods.of.items() if jobs[uid].queue == job.queue for place in places]
+        times = self._ends_now().by_place[own]
+        order = np.argsort(times, kind="stable")
+        freed = np.cumsum(pods.amounts[:, np.array(own, dtype=np.intp)[order]], axis=1)
+        enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
+        if not len(enough) or times[order][enough[0]] == inf:
+            return None
+        return max(session.now, float(times[order][enough[0]]))
+
+    def _share(self, gang: list[Members]) -> float:
+        """The share of the cluster that a gang needs, by its largest resource."""
+        total, rows = self._session.total, self._session.table.rows
+        needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
+        return max((float(needs[row]) / total[name] for name, row in rows.items() if total[name] > 0), default=0.0)
 
     def _ends_now(self) -> ExpectedEnds:
         if self._ends is None:
-            self._ends = expected_ends(self._session, self._default)
+            self._ends = expected_ends(self._session, self._estimates)
         if self._merged is None:
             self._merged = self._ends.with_pods(self._new.values())
         return self._merged
@@ -173,7 +243,7 @@ class Book:
                     return []
                 nodes = session.placement.accepted(task, check_capacity=False)
                 rows = task.spec_class.checked_rows(session.table)
-                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes)
+                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes, task)
         finally:
             self._open = False
         return list(found.values())

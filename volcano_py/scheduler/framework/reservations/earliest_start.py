@@ -6,15 +6,16 @@ last: those that are free now serve other jobs until then.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from math import inf
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import inf, nextafter
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
 
 Floats = NDArray[np.float64]
@@ -31,9 +32,19 @@ class Members(Struct):
     count: int
     nodes: Bools
     """Those that accept the pods, whatever runs there."""
+    task: Task | None = None
+    """One of the pods."""
+
+    def same_as(self, other: Members) -> bool:
+        return (
+            self.count == other.count
+            and self.rows == other.rows
+            and np.array_equal(self.needs, other.needs)
+            and np.array_equal(self.nodes, other.nodes)
+        )
 
 
-class Reserved(Struct):
+class Reserved(Struct, dict=True):
     """The nodes that are held for a job from a time on."""
 
     job: str
@@ -44,7 +55,7 @@ class Reserved(Struct):
     amounts: Floats
     """By resource and node."""
 
-    @property
+    @cached_property
     def nodes(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.amounts.any(axis=0))
 
@@ -58,44 +69,81 @@ def earliest_start(
     ends: ExpectedEnds,
     others: Sequence[Reserved],
     domains: Sequence[Bools] = (),
+    near: float | None = None,
+    after: float | None = None,
 ) -> Reserved | None:
     """The reservation of a gang; None: it is not expected to fit at any time.
 
-    `idle`: what is free now. `domains`: the pods must be on nodes of one of these.
+    `after`: it must not start before this time. `idle`: what is free now. `domains`: the pods must be on nodes of one
+    of these. `near`: a time near which the start probably is, such as that of an earlier reservation; the result for
+    equal pods does not depend on it.
     """
     duration = inf if limit is None else limit
-    times = sorted({now, *(t for t in ends.ends if t > now), *(o.until for o in others if now < o.until < inf)})
-    if not times:
-        return None
+    known, first = np.array(ends.ends), max(now, now if after is None else after)
+    further = [first, *(o.until for o in others if first < o.until < inf)]
+    times = np.unique(np.concatenate([known[np.searchsorted(known, first, side="right") :], further]))
+    everywhere = np.ones(idle.shape[1], dtype=bool)
 
     def placed(time: float, beside: Sequence[Reserved]) -> Floats | None:
         free = idle + ends.freed(time, idle.shape[1])
         for other in beside:
-            free -= other.amounts
-        for domain in domains or [np.ones(idle.shape[1], dtype=bool)]:
+            free[:, other.nodes] -= other.amounts[:, other.nodes]
+        for domain in domains or [everywhere]:
             found = _place(gang, free, idle, domain)
             if found is not None:
                 return found
         return None
 
-    def latest_end(since: float, others: Sequence[Reserved]) -> float:
-        """Until when the same reservations are in the way of a start as at a time."""
-        changes = [t for o in others for t in (o.until, o.start - duration) if t > since]
-        return min(changes, default=inf)
-
     begin = 0
     while begin < len(times):
         # while the same reservations of others are in the way, what is free only grows
-        until = latest_end(times[begin], others)
-        end = bisect_left(times, until, begin + 1)
-        in_the_way = [o for o in others if o.until > times[begin] and o.start < times[begin] + duration]
-        if placed(times[end - 1], in_the_way) is not None:
-            at = bisect_left(times, True, begin, end, key=lambda t: placed(t, in_the_way) is not None)
-            amounts = placed(times[at], in_the_way)
+        since = float(times[begin])
+        in_the_way = [o for o in others if o.until > since and o.start < since + duration]
+        end = max(begin + 1, int(np.searchsorted(times, _same_until(since, duration, others))))
+        if placed(float(times[end - 1]), in_the_way) is not None:
+            at = _first(times, begin, end - 1, near, lambda time, o=in_the_way: placed(time, o) is not None)  # type: ignore[misc]
+            start = float(times[at])
+            amounts = placed(start, in_the_way)
             assert amounts is not None
-            return Reserved(job, times[at], times[at] + duration, amounts)
+            return Reserved(job, start, start + duration, amounts)
         begin = end
     return None
+
+
+def _same_until(since: float, duration: float, others: Sequence[Reserved]) -> float:
+    """The first time at which others are in the way of a start than at `since`."""
+    found = inf
+    for other in others:
+        if other.until > since:
+            found = min(found, other.until)
+        if other.start - duration >= since:  # after this time it is in the way
+            found = min(found, nextafter(other.start - duration, inf))
+    return found
+
+
+def _first(times: Floats, begin: int, last: int, near: float | None, fits: Callable[[float], bool]) -> int:
+    """The first index at which the gang fits, where it fits at `last` and at all after the first."""
+    low, high = begin, last
+    if near is not None:
+        guess = min(max(begin, int(np.searchsorted(times, near))), last)
+        step = 1
+        if fits(float(times[guess])):
+            high = guess
+            while high > low and fits(float(times[max(low, high - step)])):
+                high, step = max(low, high - step), step * 4
+            low = min(high, max(low, high - step) + 1)
+        else:
+            low = guess + 1
+            while low < high and not fits(float(times[min(high, low + step - 1)])):
+                low, step = min(high, low + step), step * 4
+            high = min(high, low + step - 1)
+    while low < high:
+        middle = (low + high) // 2
+        if fits(float(times[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def _place(gang: Sequence[Members], free: Floats, idle: Floats, domain: Bools) -> Floats | None:
@@ -112,11 +160,13 @@ def _place(gang: Sequence[Members], free: Floats, idle: Floats, domain: Bools) -
             room = np.where(fits, np.clip(each, 0, members.count), 0.0)
         if room.sum() < members.count:
             return None
-        share = (idle / largest[:, None]).sum(axis=0)
-        order = np.argsort(np.where(room > 0, share, inf), kind="stable")
+        fitting = np.flatnonzero(room)
+        share = (idle[:, fitting] / largest[:, None]).sum(axis=0)
+        order = fitting[np.argsort(share, kind="stable")]
         before = np.cumsum(room[order]) - room[order]
-        counts = np.zeros(len(room))
-        counts[order] = np.clip(members.count - before, 0, room[order])
-        free -= members.needs[:, None] * counts
-        taken += members.needs[:, None] * counts
+        used = order[before < members.count]
+        counts = np.minimum(members.count - before[: len(used)], room[used])
+        amounts = members.needs[:, None] * counts
+        free[:, used] -= amounts
+        taken[:, used] += amounts
     return taken

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf, isfinite
+from typing import Any
 
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.model.jobs import status as st
@@ -35,6 +36,25 @@ def limit_of(job: Job) -> float | None:
             continue
         limit = _of_pod(task)
         if limit is None:
+            return None
+        longest = max(longest, limit)
+    return longest or None
+
+
+def limit_of_manifest(job: Mapping[str, Any]) -> float | None:
+    """The limit that a Job of Volcano states, by its manifest, as its pods will have it."""
+    meta = job.get("metadata") or {}
+    found = _stated(meta.get("annotations") or {}, meta.get("labels") or {})
+    if found is not None:
+        return found if found < inf else None
+    longest = 0.0
+    for task in (job.get("spec") or {}).get("tasks") or ():
+        template = task.get("template") or {}
+        own, deadline = template.get("metadata") or {}, (template.get("spec") or {}).get("activeDeadlineSeconds")
+        limit = _stated(own.get("annotations") or {}, own.get("labels") or {})
+        if limit is None and deadline is not None:
+            limit = _usable(float(deadline))
+        if limit is None or limit == inf:
             return None
         longest = max(longest, limit)
     return longest or None

@@ -17,8 +17,10 @@ from msgspec import field
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.incremental_state import state_of
+from volcano_py.scheduler.framework.jobs.owner import OWNER, owner_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.reservations.history import History
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
@@ -28,7 +30,6 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.fairshare.usage import Owner, Usage
 
-OWNER = "volcano.sh/owner"
 _DAY = 86_400.0
 _DIGITS = 6
 """Decimal places of keys: smaller differences of usage are none, and creation time decides."""
@@ -75,6 +76,10 @@ class Fairshare(Plugin):
         ]
         held = self._held(session)
         usage = session.cluster.keep(Usage)
+        usage.weights, usage.ahead, usage.half_life = self.weights, self.ahead, self.half_life
+        stored = session.cluster.keep(History).take(self.name, usage)
+        if stored is not None and (problem := usage.load(stored, session.now)):
+            self.warn(f"the stored usage is not valid, and only what runs counts: {problem}")
         if usage.at is None:
             usage.begin(session.now, self.half_life, self._since(session.cluster, held))
         totals: dict[Owner, float] = defaultdict(float)
@@ -131,12 +136,7 @@ class Fairshare(Plugin):
         return max((amounts[name] / whole for name, whole in self._whole), default=0.0)
 
     def _owner(self, job: Job) -> Owner:
-        found = None
-        if job.pod_group is not None:
-            meta = job.pod_group.metadata
-            key = self.arguments.owner
-            found = (meta.labels or {}).get(key) or (meta.annotations or {}).get(key)
-        return Owner(job.queue, found or job.namespace)
+        return Owner(job.queue, owner_of(job, self.arguments.owner))
 
     def _since(self, cluster: Cluster, held: _Held) -> Iterator[tuple[Owner, float, float]]:
         """What runs, each pod since its start."""
