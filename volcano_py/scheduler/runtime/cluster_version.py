@@ -1,4 +1,4 @@
-"""The Kubernetes version of the cluster, whose kube-scheduler profiles follow unless `--kubernetes-version` names one."""
+"""The version of the cluster, whose kube-scheduler profiles follow unless `--kubernetes-version` names another."""
 
 from __future__ import annotations
 
