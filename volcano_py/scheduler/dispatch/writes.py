@@ -24,7 +24,7 @@ from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
 from volcano_py.scheduler.dispatch.pre_bind.step_objects import NotYet, StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE, reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -324,10 +324,13 @@ _BY_KIND = {
     rt.kind: rt
     for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB, kinds.CONFIGMAP)
 }
+_BY_KIND[COMPOSITE] = kinds.COMPOSITE_PODGROUP
 
 
 def _native(op: NativeGroupStatus) -> ResourceType:
     """The kind in the version that the cluster serves."""
+    if op.kind == COMPOSITE:
+        return kinds.COMPOSITE_PODGROUP
     beta = kinds.NATIVE_PODGROUP_BETA
     return beta if op.api_version == beta.api_version else kinds.NATIVE_PODGROUP
 

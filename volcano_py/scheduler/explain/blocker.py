@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.claimants import claimants
+from volcano_py.scheduler.explain.group_trees import domain_cause, missing_groups
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
@@ -146,7 +147,11 @@ def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
             have = sum(counts) - counts[st.RELEASING] - counts[st.FAILED] - counts[st.UNKNOWN]
             if have < need:
                 return [table.ROLE_INCOMPLETE.because(role=role, have=have, need=need)]
-    if not job.check_sub_jobs(lambda _: True):
+    if job.model.tree is not None:
+        incomplete = missing_groups(job, job.model.tree)
+        if incomplete is not None:
+            return [incomplete]
+    elif not job.check_sub_jobs(lambda _: True):
         for gid, need in job.min_sub_jobs.items():
             have = sum(sub.gid == gid for sub in job.sub_jobs.values())
             if have < need:
@@ -214,7 +219,8 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
     if reserved is not None:
         return [reserved]
     if job.has_hard_topology:
-        domain = topology_cause(session, job, task)
+        tree = job.model.tree
+        domain = topology_cause(session, job, task) if tree is None else domain_cause(session, job, tree)
         if domain is not None:
             return [domain]
     return _of_gang_size(session, job, task)
