@@ -311,8 +311,8 @@ async def test_events_about_native_groups_name_the_version_that_is_served(api, w
         assert await writer.write(event) is None
     made = {o["involvedObject"]["kind"]: o for (p, _, _), o in api.objects.items() if p == "events"}
     assert made["PodGroup"]["involvedObject"]["apiVersion"] == made["Pod"]["related"]["apiVersion"] == expected
-    asked = "GET /apis/scheduling.k8s.io"
-    assert [line for line in api.log if line.startswith(asked)] == [asked]
+    discovery = "GET /apis/scheduling.k8s.io"
+    assert [line for line in api.log if line.startswith(discovery)] == [discovery]
 
 
 async def test_events_about_native_groups_do_not_fail_with_the_discovery(api, writer):

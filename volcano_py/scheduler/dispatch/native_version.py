@@ -1,6 +1,6 @@
 """The version in which the cluster serves PodGroups of scheduling.k8s.io, which Events about them name.
 
-Statuses are written in the version of the object that was read. An Event only knows the name of its object, so the
+Statuses are written in the version of the object that was read. An Event only has the name of its object, so the
 version is read from the API server: once, and again after a while, because a cluster may be upgraded.
 """
 

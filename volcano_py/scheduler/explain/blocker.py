@@ -242,6 +242,14 @@ def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
         resource = str(limit.fields["resource"])
     else:
         return []
+    if job.model.tree is not None:  # its groups were tried one after the other
+        placed = job.last_transaction or {}
+        waiting = sorted((t for t in session.pending(job) if t.key not in placed), key=lambda t: t.key)
+        task = task if task.key in job.fit_errors or not waiting else waiting[0]
+        group = task.pod.spec.scheduling_group
+        assert group is not None, "the pods of a tree have a group"
+        why = f"lacks {resource}" if not rule else f"is rejected by {rule} on {rejected} of {len(session.table)} nodes"
+        return [table.GROUP_SHORT.because(group=group.pod_group_name, role=task.name, why=why)]
     tried = job.last_transaction or {}
     placeable = job.ready_num + sum(last[0] != st.PENDING for last in tried.values())
     need = max(job.min_available, job.ready_num + 1)

@@ -369,6 +369,13 @@ LABEL_DOMAIN_SHORT = _reason(
     "label:n domain:x placeable:c need:c",
     "Free capacity in one domain, label more nodes, or create the PodGroup without the topology constraint.",
 )
+GROUP_SHORT = _reason(
+    "GroupDoesNotFit",
+    _AREA,
+    "Group {group} does not fit at the same time as the other groups that are needed; {role} {why}.",
+    "group:n role:n why:x",
+    "Add nodes, wait until pods end, or lower minCount or minGroupCount.",
+)
 GROUP_DOMAIN_SHORT = _reason(
     "GroupDomainFull",
     _AREA,
