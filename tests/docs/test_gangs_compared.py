@@ -30,9 +30,8 @@ EXPECTED = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_both_bind(name: str) -> None:
     scenario = SCENARIOS[name]
-    assert (gangs_compared.of_session(scenario)["Bound"], gangs_compared.of_profile(scenario)["Bound"]) == EXPECTED[
-        name
-    ]
+    ours, theirs = gangs_compared.of_session(scenario), gangs_compared.of_profile(scenario)
+    assert (ours["Bound"], theirs["Bound"]) == EXPECTED[name]
 
 
 def test_only_kube_scheduler_leaves_a_gang_below_its_minimum() -> None:
