@@ -13,6 +13,8 @@ import yaml
 from tests.e2e.cluster import cluster, until
 from tests.e2e.test_native_gangs import CLASSES, CONF, Site, member
 from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.native_groups import ANNOTATION
+from volcano_py.webhooks.pods import mutate_pod
 
 COMPOSITES = "compositepodgroups.scheduling.k8s.io"
 GROUPS = "podgroups.scheduling.k8s.io"
@@ -47,7 +49,7 @@ async def scheduled(site: Site, kind: str, name: str, condition: str) -> None:
     path = "jsonpath={.status.conditions[*].type}={.status.conditions[*].status} {.status.conditions[*].message}"
 
     async def says() -> bool:
-        return condition in await site.run("get", kind, name, "-o", path)
+        return condition in await site.run("get", kind, name, "--ignore-not-found", "-o", path)
 
     await until(says, f"{kind} {name} has no condition {condition}")
 
@@ -147,3 +149,52 @@ spec:
       containers: [{name: c, image: busybox, command: [sleep, "3600"], resources: {requests: {cpu: 2, memory: 64Mi}}}]
 """
 LESS = '{"spec": {"scheduling": {"schedulingPolicy": {"gang": {"minCount": 2}}}}}'
+
+
+JOBSETS = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jobsets.jobset.x-k8s.io}
+spec:
+  group: jobset.x-k8s.io
+  scope: Namespaced
+  names: {plural: jobsets, singular: jobset, kind: JobSet, listKind: JobSetList}
+  versions:
+  - name: v1alpha2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+JOBSET = """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train}
+spec:
+  replicatedJobs:
+  - {name: workers, replicas: 2, template: {spec: {parallelism: 1, completions: 1}}}
+"""
+
+
+def of_jobset(number: int) -> str:
+    """A pod of the JobSet, as its controller and the Job controller create it, and as admission changes it."""
+    labels = {"jobset-name": "train", "jobset-uid": "u", "replicatedjob-name": "workers", "job-index": str(number)}
+    pod = yaml.safe_load(member("train", number))
+    pod["metadata"]["labels"] |= {f"jobset.sigs.k8s.io/{key}": value for key, value in labels.items()}
+    pod["metadata"]["annotations"] = {ANNOTATION: "true"}
+    del pod["spec"]["schedulingGroup"]
+    return yaml.safe_dump(mutate_pod(pod))
+
+
+async def test_the_jobs_of_a_jobset_are_a_tree_that_the_controllers_create(site: Site) -> None:
+    await site.apply(JOBSETS)
+    await site.run("wait", "crd/jobsets.jobset.x-k8s.io", "--for=condition=Established")
+    await site.apply(JOBSET)
+    await site.apply(of_jobset(0))
+    await scheduled(site, COMPOSITES, "train-groups", "CompositePodGroupInitiallyScheduled=False")
+    found = await site.run("get", COMPOSITES, "train-groups", "-o", "yaml")
+    assert "train-workers-groups needs 2 of its child groups, 1 has enough pods" in " ".join(found.split())
+    assert await site.nodes("train") == [""]
+    await site.apply(of_jobset(1))
+    await scheduled(site, COMPOSITES, "train-groups", "CompositePodGroupInitiallyScheduled=True")
+    assert all(await site.nodes("train"))
+    assert await site.client.list(PODGROUP, "default") == [], "a pod has two groups"
