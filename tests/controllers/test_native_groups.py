@@ -15,7 +15,7 @@ from volcano_py.controllers.podgroup.native import groups_of
 from volcano_py.controllers.podgroup.owners import JOBSET, LEADERWORKERSET
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
-from volcano_py.webhooks.pods import asks_for_native_group, mutate_pod
+from volcano_py.webhooks.pods import mutate_pod, requests_native_group
 
 ASKS = {ANNOTATION: "true"}
 Manifest = dict[str, Any]
@@ -125,7 +125,7 @@ def test_admission_names_the_group_that_the_controller_creates() -> None:
     ids=["does not ask", "of no known kind", "has a group of Volcano", "has a native group"],
 )
 def test_other_pods_keep_what_they_have(other: Manifest) -> None:
-    assert not asks_for_native_group(other)
+    assert not requests_native_group(other)
     assert mutate_pod(other)["spec"] == other["spec"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 ANNOTATION: Final = "volcano.sh/native-groups"
-"""Of a pod template: "true" asks for native groups instead of a PodGroup of Volcano."""
+"""Of a pod template: "true" selects native groups instead of a PodGroup of Volcano."""
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -43,7 +43,7 @@ class NativeGroup(NamedTuple):
 
 
 def native_group(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> NativeGroup | None:
-    """The groups of a pod that asks for them; None for other pods."""
+    """The groups of a pod that requests them; None for other pods."""
     if (annotations or {}).get(ANNOTATION) != "true" or not labels:
         return None
     if labels.get(JOBSET_NAME) and labels.get(REPLICATED_JOB) and labels.get(JOB_INDEX):

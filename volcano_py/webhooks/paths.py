@@ -127,7 +127,7 @@ def _pod_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict
     pod = _object(request)
     groups = context.resource_groups
     if groups is None:
-        if not pods.asks_for_native_group(pod):
+        if not pods.requests_native_group(pod):
             return Verdict()
         groups = ()
     gate = context.feature_gates.get(pods.QUEUE_GATE, False)

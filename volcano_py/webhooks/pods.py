@@ -33,7 +33,7 @@ def concerns(pod: Manifest, scheduler_names: Collection[str] = (names.SCHEDULER_
 
 
 def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gate: bool = False) -> dict[str, Any]:
-    """The pod with the settings of the first matching group, and the name of its native group if it asks for one; the
+    """The pod with the settings of the first matching group, and the name of its native group if it requests one; the
     argument is not changed.
 
     `queue_gate` is the feature gate SchedulingGatesQueueAdmission: pods with the annotation are gated until their queue
@@ -45,7 +45,7 @@ def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gat
         gates = spec.get("schedulingGates") or []
         if not any(gate.get("name") == names.QUEUE_ALLOCATION_GATE for gate in gates):
             spec["schedulingGates"] = [*gates, {"name": names.QUEUE_ALLOCATION_GATE}]
-    if asks_for_native_group(pod):
+    if requests_native_group(pod):
         found = _native(pod)
         assert found is not None
         spec["schedulingGroup"] = {"podGroupName": found.name}
@@ -55,8 +55,8 @@ def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gat
     return mutated
 
 
-def asks_for_native_group(pod: Manifest) -> bool:
-    """Whether a pod of a JobSet or LeaderWorkerSet asks for a native group, and names no group."""
+def requests_native_group(pod: Manifest) -> bool:
+    """Whether a pod of a JobSet or LeaderWorkerSet requests a native group, and names no group."""
     named = (pod.get("spec") or {}).get("schedulingGroup") or names.GROUP_NAME in _annotations(pod)
     return not named and _native(pod) is not None
 
