@@ -7,6 +7,7 @@ docs/reasons.md           every reason why a job waits, with its code, sentence 
 docs/releases.md          the support window in it, from the workflows
 docs/crds.md              the fields of all kinds, from the CRDs
 docs/client-reference.md  the Python client, from its docstrings
+docs/gangs-compared.md    gangs of the session and of kube-scheduler, from runs of both
 docs/tour.md, examples.md  from README.md and examples/README.md
 docs/rule-tests.md        the tests of each rule, plugin and action, found by its name
 """
@@ -41,6 +42,7 @@ from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
+import gangs_compared  # noqa: E402
 import reference_pages  # noqa: E402
 import support  # noqa: E402
 
@@ -291,6 +293,7 @@ PAGES = {
     "releases.md": support.page,
     "crds.md": reference_pages.crds,
     "client-reference.md": reference_pages.client_reference,
+    "gangs-compared.md": gangs_compared.page,
     "tour.md": reference_pages.tour,
     "examples.md": reference_pages.examples,
 }

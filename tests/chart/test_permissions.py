@@ -31,6 +31,7 @@ Permission = tuple[str, str, str, str]
 """Service account, API group, resource with subresource, verb."""
 
 PUT_CREATES = "a PUT creates a deleted Lease, for which kube-apiserver also requires create"
+OF_1_37 = "a kind of Kubernetes 1.37: tests/e2e/test_composite_groups.py"
 NOT_SHOWN: dict[Permission, str] = {
     ("volcano-scheduler", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
     ("volcano-controllers", "coordination.k8s.io", "leases", "create"): PUT_CREATES,
@@ -40,6 +41,12 @@ NOT_SHOWN: dict[Permission, str] = {
     ("volcano-controllers", "", "pods", "get"): "a pod that another controller made has the name of a Job's pod",
     ("volcano-scheduler", "resource.k8s.io", "devicetaintrules", "list"): "v1beta2, which the sandbox does not serve",
     ("volcano-scheduler", "resource.k8s.io", "devicetaintrules", "watch"): "v1beta2, which the sandbox does not serve",
+    ("volcano-scheduler", "scheduling.k8s.io", "compositepodgroups", "list"): OF_1_37,
+    ("volcano-scheduler", "scheduling.k8s.io", "compositepodgroups", "watch"): OF_1_37,
+    ("volcano-scheduler", "scheduling.k8s.io", "compositepodgroups/status", "patch"): OF_1_37,
+    ("volcano-controllers", "scheduling.k8s.io", "compositepodgroups", "create"): OF_1_37,
+    ("volcano-controllers", "scheduling.k8s.io", "podgroups", "create"): OF_1_37,
+    ("volcano-controllers", "scheduling.k8s.io", "podgroups", "get"): OF_1_37,
     ("volcano-scheduler", "resource.k8s.io", "resourceclaims", "delete"): "a bind with an extended resource fails",
     ("volcano-hypernode-controller", "", "events", "patch"): "an Event that repeats",
     ("volcano-hypernode-controller", "", "events", "create"): "a mistake in the discovery's configuration",

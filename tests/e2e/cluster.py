@@ -29,6 +29,7 @@ async def cluster(
     shape: str = "cpu=2,memory=8Gi",
     scheduler: tuple[str, ...] = (),
     feature_gates: str = "",
+    kubernetes_version: str = "1.36",
 ) -> AsyncIterator[tuple[Sandbox, Client]]:
     """A cluster whose components are at work (its queues are open)."""
     shapes: list[NodeShape] = [parse(shape)]
@@ -41,6 +42,7 @@ async def cluster(
             path=tmp_path / "kubeconfig",
             logs=tmp_path / "logs",
             feature_gates=feature_gates,
+            kubernetes_version=kubernetes_version,
         ) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):

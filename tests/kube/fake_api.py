@@ -87,6 +87,8 @@ class FakeApi:
     native_gangs: bool = False
     """Whether PodGroups of scheduling.k8s.io are served; they are those of the plural `NATIVE_GROUPS`."""
     native_version: str = "v1alpha2"
+    version: str = "v1.36.1"
+    """Of Kubernetes."""
 
     async def start(self, port: int = 0) -> FakeApi:
         app = web.Application(client_max_size=1 << 26)
@@ -166,6 +168,11 @@ class FakeApi:
             if fault.times > 0 and fault.match(request):
                 fault.times -= 1
                 return await fault.answer(request)
+        if request.path == "/version":
+            return web.json_response({"gitVersion": self.version})
+        if request.path == "/apis/scheduling.k8s.io":
+            served = ["v1", *([self.native_version] if self.native_gangs else [])]
+            return web.json_response({"kind": "APIGroup", "versions": [{"version": version} for version in served]})
         found = PATH.match(request.path)
         if not found:
             return status(404, "NotFound", f"no path {request.path}")

@@ -82,6 +82,7 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     RESOURCEQUOTA: core.ResourceQuota,
     PRIORITYCLASS: core.PriorityClass,
     NATIVE_PODGROUP: gang.PodGroup,
+    COMPOSITE_PODGROUP: gang.CompositePodGroup,
     PODDISRUPTIONBUDGET: core.PodDisruptionBudget,
     REPLICASET: core.ReplicaSet,
     STATEFULSET: core.StatefulSet,

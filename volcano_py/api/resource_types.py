@@ -70,6 +70,7 @@ PODDISRUPTIONBUDGET = namespaced_kind("policy/v1", "poddisruptionbudgets", "PodD
 PRIORITYCLASS = cluster_kind("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc")
 NATIVE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
 """Of Kubernetes 1.36; NATIVE_PODGROUP_BETA is that of 1.37."""
+COMPOSITE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha3", "compositepodgroups", "CompositePodGroup")
 NATIVE_PODGROUP_BETA = namespaced_kind("scheduling.k8s.io/v1beta1", "podgroups", "PodGroup")
 LEASE = namespaced_kind("coordination.k8s.io/v1", "leases", "Lease")
 STORAGECLASS = cluster_kind("storage.k8s.io/v1", "storageclasses", "StorageClass", "sc")

@@ -22,7 +22,7 @@ from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, uid_of
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, copied, in_namespace, model_kind
@@ -217,9 +217,9 @@ class Simulation:
                     group["status"] = op.status
                     changed["PodGroup", f"{op.namespace}/{op.name}"] = group
                 case plan.NativeGroupStatus():
-                    group = self.objects[NATIVE, f"{op.namespace}/{op.name}"]
+                    group = self.objects[op.kind, f"{op.namespace}/{op.name}"]
                     set_conditions(group, op.conditions)
-                    changed[NATIVE, f"{op.namespace}/{op.name}"] = group
+                    changed[op.kind, f"{op.namespace}/{op.name}"] = group
                 case plan.QueueStatus():
                     queue = self.objects["Queue", op.name]
                     queue.setdefault("status", {})["allocated"] = op.allocated
@@ -286,6 +286,8 @@ def _set_condition(pod: Manifest, condition: Manifest, now: float) -> None:
 def result_of(report: CycleReport, emitted: list[plan.Operation]) -> CycleResult:
     """The decisions, and the objects after they were written."""
     model = report.session.cluster
+    of = model.native_groups
+    native = {uid_of(kind, key): of.get(kind, key) for kind in NATIVE_KINDS for key in of.keys(kind)}
     groups = {uid: j.pod_group for uid, j in sorted(model.jobs.items()) if j.pod_group is not None and not j.shadow}
     return CycleResult(
         bound={f"{o.namespace}/{o.name}": o.node for o in emitted if isinstance(o, plan.Bind)},
@@ -294,8 +296,8 @@ def result_of(report: CycleReport, emitted: list[plan.Operation]) -> CycleResult
         phases={uid: g.status.phase for uid, g in groups.items()},
         conditions={
             uid: [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in conditions]
-            for uid, g in groups.items()
-            if (conditions := (model.jobs[uid].native or g).status.conditions)
+            for uid, g in (groups | native).items()
+            if g is not None and (conditions := g.status.conditions)
         },
         allocated={
             name: {resource: str(amount) for resource, amount in (q.object.status.allocated or {}).items()}

@@ -12,7 +12,7 @@ import yaml
 from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology, yaml_documents
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
 
 Manifest = dict[str, Any]
 
@@ -21,6 +21,7 @@ STRUCTS: dict[str, type[Any]] = {
     "Node": core.Node,
     "PodGroup": scheduling.PodGroup,
     NATIVE: gang.PodGroup,
+    COMPOSITE: gang.CompositePodGroup,
     "Queue": scheduling.Queue,
     "PriorityClass": core.PriorityClass,
     "ResourceQuota": core.ResourceQuota,
@@ -132,6 +133,8 @@ def in_namespace(manifest: Manifest) -> Manifest:
 
 def model_kind(manifest: Manifest) -> str:
     """The kind of a manifest in the model: PodGroups of two API groups are different kinds."""
+    if manifest["kind"] == "CompositePodGroup":
+        return COMPOSITE
     native = manifest["kind"] == "PodGroup" and manifest.get("apiVersion") in gang.VERSIONS
     return NATIVE if native else str(manifest["kind"])
 

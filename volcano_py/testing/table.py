@@ -9,10 +9,11 @@
       priorities: {high: 100}
       usage: {n1: {cpu: 85, memory: 20, age: 10}}   # in percent, measured this number of seconds ago
       held: [n1]   # nodes that take no new pods, as the cache audit holds them
+      composites: {c: {min: 2, topology: zone}, d: {parent: c, queue: q1, priority: high}}   # CompositePodGroups
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
         t: {min: 2, pods: 2, topology: {mode: hard, tier: 1}}
-        n: {min: 2, pods: 3, native: {disruptionMode: PodGroup}}  # {}, {policy: basic}, {version: v1beta1}
+        n: {min: 2, pods: 3, native: {disruptionMode: PodGroup}}  # {}, {policy: basic}, {version: v1beta1}, {parent: c}
         s: {min: 4, subGroups: {r: {size: 2, min: 2, by: [rank], topology: {tier: 1}}}, tasks: {...}}
         h: {min: 1, tasks: {ps: {pods: 1, cpu: 1}, worker: {pods: 2, cpu: 2, runsOn: n1}}, minTask: {ps: 1}}
       profiles: {profiles: [{schedulerName: batch, plugins: {...}}]}   # KubeSchedulerConfiguration; its gangs
@@ -76,6 +77,8 @@ def manifests(scenario: Manifest) -> list[Manifest]:
         found.append(_queue(name, queue or {}))
     for name, value in (scenario.get("priorities") or {}).items():
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    for order, (name, group) in enumerate((scenario.get("composites") or {}).items()):
+        found.append(_composite(name, group or {}, order))
     for order, (name, job) in enumerate((scenario.get("jobs") or {}).items()):
         found += _job(name, job or {}, order)
     return [*found, *(scenario.get("pods") or []), *(scenario.get("objects") or [])]
@@ -183,20 +186,45 @@ def _job(name: str, job: Manifest, order: int) -> list[Manifest]:
     return [group, *pods]
 
 
+def _composite(name: str, group: Manifest, order: int) -> Manifest:
+    """A CompositePodGroup: `min` of its child groups, or basic without it."""
+    policy = {"gang": {"minGroupCount": group["min"]}} if "min" in group else {"basic": {}}
+    spec: Manifest = {"schedulingPolicy": policy, "workloadRef": {"workloadName": "w", "templateName": name}}
+    for field, key in (("priority", "priorityClassName"), ("parent", "parentCompositePodGroupName")):
+        if field in group:
+            spec[key] = group[field]
+    if "topology" in group:
+        spec["schedulingConstraints"] = {"topology": [{"key": group["topology"]}]}
+    for key in ("disruptionMode", "preemptionPolicy"):
+        if key in group:
+            spec[key] = group[key]
+    created = f"2026-01-01T00:{order // 60:02d}:{order % 60:02d}Z"
+    metadata: Manifest = {"name": name, "namespace": "default", "creationTimestamp": created}
+    if "queue" in group:
+        metadata["labels"] = {"volcano.sh/queue-name": group["queue"]}
+    version = "scheduling.k8s.io/v1alpha3"
+    return {"apiVersion": version, "kind": "CompositePodGroup", "metadata": metadata, "spec": spec}
+
+
 def _native_group(name: str, job: Manifest, created: str) -> Manifest:
     native = job["native"] or {}
     policy = {"basic": {}} if native.get("policy") == "basic" else {"gang": {"minCount": job.get("min", 1)}}
     spec: Manifest = {"schedulingPolicy": policy}
     if "topology" in native:
         spec["schedulingConstraints"] = {"topology": [{"key": native["topology"]}]}
-    if "disruptionMode" in native:
-        spec["disruptionMode"] = native["disruptionMode"]
+    for key in ("disruptionMode", "preemptionPolicy"):
+        if key in native:
+            spec[key] = native[key]
+    version = native.get("version", "v1alpha2")
+    if "parent" in native:
+        version = native.get("version", "v1beta1")
+        spec["parentCompositePodGroupName"] = native["parent"]
     if "priority" in job:
         spec["priorityClassName"] = job["priority"]
     metadata: Manifest = {"name": name, "namespace": "default", "creationTimestamp": created}
     if "queue" in job:
         metadata["labels"] = {"volcano.sh/queue-name": job["queue"]}
-    group = {"apiVersion": f"scheduling.k8s.io/{native.get('version', 'v1alpha2')}", "kind": "PodGroup"}
+    group = {"apiVersion": f"scheduling.k8s.io/{version}", "kind": "PodGroup"}
     return {**group, "metadata": metadata | job.get("metadata", {}), "spec": spec}
 
 

@@ -124,16 +124,19 @@ def _podgroup_validate(request: AdmissionRequest, context: AdmissionContext) -> 
 
 
 def _pod_mutate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
-    if context.resource_groups is None:
-        return Verdict()
-    gate = context.feature_gates.get(pods.QUEUE_GATE, False)
     pod = _object(request)
+    groups = context.resource_groups
+    if groups is None:
+        if not pods.requests_native_group(pod):
+            return Verdict()
+        groups = ()
+    gate = context.feature_gates.get(pods.QUEUE_GATE, False)
     if request.namespace and not (pod.get("metadata") or {}).get("namespace"):
         pod = {**pod, "metadata": {**(pod.get("metadata") or {}), "namespace": request.namespace}}
-        mutated = pods.mutate_pod(pod, context.resource_groups, queue_gate=gate)
+        mutated = pods.mutate_pod(pod, groups, queue_gate=gate)
         del mutated["metadata"]["namespace"]  # the API server sets it
         return Verdict(obj=mutated)
-    return Verdict(obj=pods.mutate_pod(pod, context.resource_groups, queue_gate=gate))
+    return Verdict(obj=pods.mutate_pod(pod, groups, queue_gate=gate))
 
 
 def _pod_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from volcano_py.api import names
+from volcano_py.api.native_groups import NativeGroup, native_group
 from volcano_py.webhooks.lookup import Manifest
 
 ResourceGroup = Mapping[str, Any]
@@ -32,7 +33,8 @@ def concerns(pod: Manifest, scheduler_names: Collection[str] = (names.SCHEDULER_
 
 
 def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gate: bool = False) -> dict[str, Any]:
-    """The pod with the settings of the first matching group; the argument is not changed.
+    """The pod with the settings of the first matching group, and the name of its native group if it requests one; the
+    argument is not changed.
 
     `queue_gate` is the feature gate SchedulingGatesQueueAdmission: pods with the annotation are gated until their queue
     has capacity.
@@ -43,10 +45,24 @@ def mutate_pod(pod: Manifest, groups: Sequence[ResourceGroup] = (), *, queue_gat
         gates = spec.get("schedulingGates") or []
         if not any(gate.get("name") == names.QUEUE_ALLOCATION_GATE for gate in gates):
             spec["schedulingGates"] = [*gates, {"name": names.QUEUE_ALLOCATION_GATE}]
+    if requests_native_group(pod):
+        found = _native(pod)
+        assert found is not None
+        spec["schedulingGroup"] = {"podGroupName": found.name}
     group = next((group for group in groups if _fits(pod, group)), None)
     if group is not None:
         _add(spec, group)
     return mutated
+
+
+def requests_native_group(pod: Manifest) -> bool:
+    """Whether a pod of a JobSet or LeaderWorkerSet requests a native group, and names no group."""
+    named = (pod.get("spec") or {}).get("schedulingGroup") or names.GROUP_NAME in _annotations(pod)
+    return not named and _native(pod) is not None
+
+
+def _native(pod: Manifest) -> NativeGroup | None:
+    return native_group((pod.get("metadata") or {}).get("labels"), _annotations(pod))
 
 
 def validate_pod(pod: Manifest, scheduler_names: Collection[str] = (names.SCHEDULER_NAME,)) -> list[str]:

@@ -301,6 +301,29 @@ async def test_the_event_of_an_eviction_contains_the_evictor(api, writer):
 
 
 @pytest.mark.parametrize(
+    ("served", "expected"),
+    [("v1alpha2", "scheduling.k8s.io/v1alpha2"), ("v1beta1", "scheduling.k8s.io/v1beta1")],
+)
+async def test_events_about_native_groups_name_the_version_that_is_served(api, writer, served, expected):
+    api.native_gangs, api.native_version = True, served
+    group = "default/podgroup.scheduling.k8s.io/gang"
+    for event in follow_ups(Evict("default", "a", "uid-a", group, "reclaim", group)):
+        assert await writer.write(event) is None
+    made = {o["involvedObject"]["kind"]: o for (p, _, _), o in api.objects.items() if p == "events"}
+    assert made["PodGroup"]["involvedObject"]["apiVersion"] == made["Pod"]["related"]["apiVersion"] == expected
+    discovery = "GET /apis/scheduling.k8s.io"
+    assert [line for line in api.log if line.startswith(discovery)] == [discovery]
+
+
+async def test_events_about_native_groups_do_not_fail_with_the_discovery(api, writer):
+    api.fault("GET /apis/scheduling.k8s.io", status(503, "ServiceUnavailable", "again"), times=9)
+    group = "default/podgroup.scheduling.k8s.io/gang"
+    for event in follow_ups(Evict("default", "a", "uid-a", group, "reclaim", group)):
+        assert await writer.write(event) is None
+    assert len([1 for (p, _, _) in api.objects if p == "events"]) == 2
+
+
+@pytest.mark.parametrize(
     ("code", "headers", "kind", "sent", "after"),
     [
         (500, {}, "busy", True, 0.0),

@@ -68,6 +68,8 @@ class Subject(NamedTuple):
     index: int | None = None
     has_policies: bool = True
     constraint: None = None
+    path: tuple[()] = ()
+    model: Any = SimpleNamespace(tree=None, evicts_nothing=False)
 
 
 S: Any = Subject()

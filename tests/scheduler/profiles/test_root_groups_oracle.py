@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
+from volcano_py.scheduler.profiles.groups.tree import GroupId
 from volcano_py.simulate.profiles import Scenario, run
 
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True}
@@ -144,3 +146,22 @@ def test_a_tree_is_all_or_nothing_level_by_level() -> None:
         assert all(bound[f"c{i}"] == 0 or bound[f"c{i}"] >= size for i, (size, _) in enumerate(children)), seed
         if succeed >= least:
             assert len(bound) >= least, seed
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_placements_that_cannot_be_the_best_are_not_tried(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 12 racks the fullest is tried first; the others are tried only as long as one of them could be fuller."""
+    tried: Counter[str] = Counter()
+    inside = GroupAttempt._inside
+
+    def counted(self: GroupAttempt, at: GroupId) -> Result:
+        tried[at.key] += 1
+        return inside(self, at)
+
+    monkeypatch.setattr(GroupAttempt, "_inside", counted)
+    nodes = [node(f"n{i}-{j}", 4, f"r{i:02}") for i in range(12) for j in range(2)]
+    before = [pod("old", "", on="n7-0")]
+    waiting = [pod(f"p{i}", "g") for i in range(size)]
+    found = outcome([*nodes, *before, group("g", size, "rack"), *waiting])
+    assert {found["bound"][f"default/p{i}"].partition("-")[0] for i in range(size)} == {"n7"}
+    assert tried["default/g"] == 1

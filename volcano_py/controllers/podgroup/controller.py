@@ -13,10 +13,12 @@ from msgspec import field
 from volcano_py.api import kinds, names, plain_pods
 from volcano_py.api.core import Pod, ReplicaSet, StatefulSet
 from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, OwnerReference
+from volcano_py.api.native_groups import native_group
 from volcano_py.api.resource_types import ResourceType
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.instructions import Delete
 from volcano_py.controllers.mirror import Mirror
+from volcano_py.controllers.podgroup import native
 from volcano_py.controllers.podgroup.owners import UNKNOWN, Stated, family_of, stated
 from volcano_py.controllers.podgroup.reconcile import (
     OWNER_KINDS,
@@ -85,6 +87,8 @@ class PodGroupController:
         self._podgroups: Mirror[PodGroup] = cluster.mirror(kinds.PODGROUP)
         self._creating: dict[str, asyncio.Event] = {}
         """PodGroups that a worker creates."""
+        self._native: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        """The PodGroups of scheduling.k8s.io that exist: namespace, name, and UID of what controls their pods."""
         self._early: OrderedDict[str, float] = OrderedDict()
         """Pods whose owner is unknown, by UID, and until when it may follow."""
         self._served = None if of_single_pods else Served()
@@ -99,6 +103,10 @@ class PodGroupController:
                 mirror.on(add=self._workload_seen, update=lambda old, new: self._workload_seen(new))
 
     def _pod_seen(self, pod: Pod) -> None:
+        group = native_group(pod.metadata.labels, pod.metadata.annotations)
+        of_pod = pod.spec.scheduling_group
+        if group is not None and of_pod is not None and of_pod.pod_group_name == group.name:
+            self.queue.add(f"Native/{pod.key}")
         if needs_podgroup(pod, self._scheduler_names):
             self.queue.add(f"Pod/{pod.key}")
 
@@ -125,6 +133,8 @@ class PodGroupController:
         kind, _, name = key.partition("/")
         if key == UNSERVED:
             self._look_after_unserved()
+        elif kind == "Native":
+            await self._keep_native(name)
         elif kind == "Pod":
             pod = self._pods.get(name)
             if pod is not None and needs_podgroup(pod, self._scheduler_names) and not self._does_without(pod):
@@ -187,6 +197,31 @@ class PodGroupController:
             self.queue.add(f"Pod/{key}")
         if pause is not None:
             self.queue.add_after(UNSERVED, pause)
+
+    async def _keep_native(self, key: str) -> None:
+        """Create the native groups of a pod of a JobSet or LeaderWorkerSet, once."""
+        pod = self._pods.get(key)
+        group = native_group(pod.metadata.labels, pod.metadata.annotations) if pod is not None else None
+        if pod is None or group is None:
+            return
+        namespace, controller = pod.metadata.namespace, pod.metadata.controller
+        known = (namespace, group.name, controller.uid if controller is not None else "")
+        if known in self._native:
+            return
+        kind = native.owner_kind(group)
+        try:
+            owner = await self._client.get(kind, group.owner, namespace)
+            await self._executor.carry_out(list(native.groups_of(pod, group, owner)), pod)
+            made = await self._client.get(kinds.NATIVE_PODGROUP_BETA, group.name, namespace)
+        except (NotFound, Forbidden) as error:
+            log.warning("native groups of %s %s/%s: %s", kind.kind, namespace, group.owner, error)
+            return
+        if not native.is_of(made, owner):  # that of a deleted owner with this name, which will be gone soon
+            self.queue.add_after(f"Native/{key}", OWNER_FOLLOWS)
+            return
+        self._native[known] = None
+        if len(self._native) > OWNERS_KEPT:
+            self._native.popitem(last=False)
 
     async def _keep(self, pod: Pod, *, update: bool = False) -> None:
         """Create the PodGroup of a pod, or update it; of several workers with pods of one group, one creates it."""

@@ -93,14 +93,20 @@ def _is_of(api_version: str, kind: ResourceType) -> bool:
 
 
 def _jobset(spec: Manifest) -> int:
-    """replicatedJobs that depend on others have no pods yet; a gang that included them would never start."""
+    return sum(_count(job, "replicas") * pods_at_once(job) for job in jobs_at_once(spec))
+
+
+def jobs_at_once(spec: Manifest) -> list[Manifest]:
+    """The replicatedJobs of a JobSet that start at once. Those that depend on others have no pods yet; a gang that
+    included them would never start."""
     jobs = list(spec.get("replicatedJobs") or ())
     if (spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         jobs = jobs[:1]
-    return sum(_count(job, "replicas") * _parallel(job) for job in jobs if not job.get("dependsOn"))
+    return [job for job in jobs if not job.get("dependsOn")]
 
 
-def _parallel(replicated: Manifest) -> int:
+def pods_at_once(replicated: Manifest) -> int:
+    """The pods of one Job of a replicatedJob that run at a time."""
     spec = (replicated.get("template") or {}).get("spec") or {}
     parallelism = _count(spec, "parallelism")
     return min(parallelism, _count(spec, "completions")) if spec.get("completions") is not None else parallelism

@@ -29,7 +29,6 @@ from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, StatusBackoff
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -170,7 +169,7 @@ class Cache:
             case PodGroupStatus():
                 self.refresh("PodGroup", f"{op.namespace}/{op.name}")
             case NativeGroupStatus():
-                self.refresh(NATIVE, f"{op.namespace}/{op.name}")
+                self.refresh(op.kind, f"{op.namespace}/{op.name}")
             case QueueStatus():
                 self.refresh("Queue", op.name)
             case Event():

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from volcano_py.scheduler.cache.ring import Ring
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
 
 
 class ObjectFilters:
@@ -26,7 +26,13 @@ class ObjectFilters:
         self._ring: Any
         self._ring, self._mine = ring if ring is not None else (None, "")
         self._node_labels = frozenset(node_labels)
-        self._kinds = {"Pod": self._pod, "PodGroup": self._pod_group, NATIVE: self._pod_group, "Node": self._node}
+        self._kinds = {
+            "Pod": self._pod,
+            "PodGroup": self._pod_group,
+            NATIVE: self._pod_group,
+            COMPOSITE: self._pod_group,
+            "Node": self._node,
+        }
 
     def accepts(self, kind: str, obj: Any) -> bool:
         """Whether this scheduler is responsible for the object."""

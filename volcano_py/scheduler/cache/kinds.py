@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from volcano_py.api import kinds
 from volcano_py.api.kinds import ResourceType
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ TABLE: tuple[Watched, ...] = (
     Watched(kinds.PODGROUP),
     Watched(kinds.NAMESPACE),
     Watched(kinds.NATIVE_PODGROUP, optional=True, versions=(kinds.NATIVE_PODGROUP_BETA,), name=NATIVE),
+    Watched(kinds.COMPOSITE_PODGROUP, optional=True, name=COMPOSITE),
     Watched(kinds.RESOURCEQUOTA),
     Watched(kinds.SERVICE),
     Watched(kinds.PERSISTENTVOLUMECLAIM),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -32,11 +31,11 @@ KINDS: dict[type[Operation], str] = {
     PodCondition: "Pod",
     Nomination: "Pod",
     PodGroupStatus: "PodGroup",
-    NativeGroupStatus: NATIVE,
+    NativeGroupStatus: "",
     QueueStatus: "Queue",
     Event: "",
 }
-"""The status writes, and the kind of their object; an Event contains it."""
+"""The status writes, and the kind of their object; an Event and the status of a native group contain it."""
 
 Key = tuple[type[Operation], str, str]
 
@@ -138,7 +137,7 @@ class StatusBackoff:
 
 
 def _key(op: Operation) -> Key:
-    kind = op.kind if isinstance(op, Event) else KINDS.get(type(op), "")
+    kind = op.kind if isinstance(op, Event | NativeGroupStatus) else KINDS.get(type(op), "")
     return type(op), kind, _name(op)
 
 

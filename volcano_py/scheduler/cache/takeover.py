@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from volcano_py.kube import Backoff, Informer, KubeError
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ CAPACITY = (
     "Queue",
     "Node",
     "PodGroup",
-    NATIVE,
+    *NATIVE_KINDS,
     "ResourceQuota",
     "PersistentVolumeClaim",
     "PersistentVolume",

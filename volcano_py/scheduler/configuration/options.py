@@ -64,8 +64,8 @@ class Options:
     """In addition to those that always are."""
     priority_class: bool = True
     feature_gates: dict[str, bool] = field(default_factory=dict)
-    kubernetes_version: str = "1.36"
-    """Profiles decide as kube-scheduler of this version."""
+    kubernetes_version: str = ""
+    """Profiles decide as kube-scheduler of this version; empty: that of the cluster."""
     sample_size: SampleSize = DEFAULT_SAMPLE
     sharding_mode: str = "none"
     sharding_name: str = "volcano"

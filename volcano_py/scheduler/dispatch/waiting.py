@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.jobs.pre_bind import object_of
 from volcano_py.scheduler.model.plan import (
     Bind,
@@ -66,7 +65,7 @@ def object_key(op: Operation | StepWrite) -> ObjectKey:
         case PodGroupStatus():
             return "PodGroup", op.namespace, op.name
         case NativeGroupStatus():
-            return NATIVE, op.namespace, op.name
+            return op.kind, op.namespace, op.name
         case QueueStatus():
             return "Queue", "", op.name
         case Event():

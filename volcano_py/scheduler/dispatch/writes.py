@@ -18,12 +18,13 @@ from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
 from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
 from volcano_py.scheduler.dispatch.machine import Failure
+from volcano_py.scheduler.dispatch.native_version import NativeVersion
 from volcano_py.scheduler.dispatch.pre_bind import pre_bind_writes
 from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
 from volcano_py.scheduler.dispatch.pre_bind.step_objects import NotYet, StepFailed
 from volcano_py.scheduler.dispatch.versions import Versions
 from volcano_py.scheduler.dispatch.waiting import object_key
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE, reference
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -58,6 +59,7 @@ class Writer:
         self._wall = wall
         self._correlator = Correlator(component, host)
         self._versions = Versions()
+        self._native = NativeVersion(client)
         self._dated: set[str] = set()
 
     async def write(self, op: Operation | StepWrite) -> Failure | None:
@@ -253,7 +255,7 @@ class Writer:
         self._versions.wrote(key, version, found.metadata.resource_version)
 
     async def _event(self, op: Event) -> None:
-        rt = _BY_KIND.get(op.kind)
+        rt = await self._kind(op.kind)
         ref = {"kind": op.kind, "namespace": op.namespace, "name": op.name, "uid": op.uid}
         if rt is not None:
             ref |= {"kind": rt.kind, "apiVersion": rt.api_version}
@@ -263,19 +265,24 @@ class Writer:
             if op.related:
                 kind, key = reference(op.related)
                 namespace, _, name = key.partition("/")
-                group = _BY_KIND[kind]
-                write.create["related"] = {
-                    "apiVersion": group.api_version,
-                    "kind": group.kind,
-                    "namespace": namespace,
-                    "name": name,
-                }
+                group = await self._kind(kind)
+                if group is not None:
+                    write.create["related"] = {
+                        "apiVersion": group.api_version,
+                        "kind": group.kind,
+                        "namespace": namespace,
+                        "name": name,
+                    }
             try:
                 await send(self._client, self._correlator, write)
             except KubeError:
                 # The dispatcher or the decider sends it again, and the server may have stored it.
                 self._correlator.undo(write)
                 raise
+
+    async def _kind(self, name: str) -> ResourceType | None:
+        """The kind with this name in the model, in the version that the cluster serves; None: it is unknown."""
+        return await self._native.at(self._wall()) if name == NATIVE else _BY_KIND.get(name)
 
     async def _pod(self, namespace: str, name: str) -> PodAnswer | None:
         try:
@@ -317,11 +324,13 @@ _BY_KIND = {
     rt.kind: rt
     for rt in (kinds.POD, kinds.PODGROUP, kinds.QUEUE, kinds.NODE, kinds.HYPERNODE, kinds.JOB, kinds.CONFIGMAP)
 }
-_BY_KIND[NATIVE] = kinds.NATIVE_PODGROUP
+_BY_KIND[COMPOSITE] = kinds.COMPOSITE_PODGROUP
 
 
 def _native(op: NativeGroupStatus) -> ResourceType:
     """The kind in the version that the cluster serves."""
+    if op.kind == COMPOSITE:
+        return kinds.COMPOSITE_PODGROUP
     beta = kinds.NATIVE_PODGROUP_BETA
     return beta if op.api_version == beta.api_version else kinds.NATIVE_PODGROUP
 

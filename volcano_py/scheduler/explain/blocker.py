@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.claimants import claimants
+from volcano_py.scheduler.explain.group_trees import domain_cause, missing_groups
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
@@ -146,7 +147,11 @@ def _of_gang(session: Session, job: SessionJob) -> list[Cause]:
             have = sum(counts) - counts[st.RELEASING] - counts[st.FAILED] - counts[st.UNKNOWN]
             if have < need:
                 return [table.ROLE_INCOMPLETE.because(role=role, have=have, need=need)]
-    if not job.check_sub_jobs(lambda _: True):
+    if job.model.tree is not None:
+        incomplete = missing_groups(job, job.model.tree)
+        if incomplete is not None:
+            return [incomplete]
+    elif not job.check_sub_jobs(lambda _: True):
         for gid, need in job.min_sub_jobs.items():
             have = sum(sub.gid == gid for sub in job.sub_jobs.values())
             if have < need:
@@ -214,7 +219,8 @@ def _of_nodes(session: Session, job: SessionJob) -> list[Cause]:
     if reserved is not None:
         return [reserved]
     if job.has_hard_topology:
-        domain = topology_cause(session, job, task)
+        tree = job.model.tree
+        domain = topology_cause(session, job, task) if tree is None else domain_cause(session, job, tree)
         if domain is not None:
             return [domain]
     return _of_gang_size(session, job, task)
@@ -236,6 +242,14 @@ def _of_gang_size(session: Session, job: SessionJob, task: Task) -> list[Cause]:
         resource = str(limit.fields["resource"])
     else:
         return []
+    if job.model.tree is not None:  # its groups were tried one after the other
+        placed = job.last_transaction or {}
+        waiting = sorted((t for t in session.pending(job) if t.key not in placed), key=lambda t: t.key)
+        task = task if task.key in job.fit_errors or not waiting else waiting[0]
+        group = task.pod.spec.scheduling_group
+        assert group is not None, "the pods of a tree have a group"
+        why = f"lacks {resource}" if not rule else f"is rejected by {rule} on {rejected} of {len(session.table)} nodes"
+        return [table.GROUP_SHORT.because(group=group.pod_group_name, role=task.name, why=why)]
     tried = job.last_transaction or {}
     placeable = job.ready_num + sum(last[0] != st.PENDING for last in tried.values())
     need = max(job.min_available, job.ready_num + 1)

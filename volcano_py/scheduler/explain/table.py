@@ -209,6 +209,13 @@ SUB_GROUPS_INCOMPLETE = _reason(
     "policy:n have:c need:c",
     "Create the missing pods with the labels of the policy, or lower minSubGroups.",
 )
+GROUPS_INCOMPLETE = _reason(
+    "GroupsMissing",
+    _AREA,
+    "{group} needs {need} of its child groups, {have} {have:?has|have} enough pods{first}.",
+    "group:n have:c need:c first:x",
+    "Create the missing pods or groups, or lower minCount or minGroupCount.",
+)
 PODS_MISSING = _reason(
     "PodsMissing",
     _AREA,
@@ -361,6 +368,21 @@ LABEL_DOMAIN_SHORT = _reason(
     "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "label:n domain:x placeable:c need:c",
     "Free capacity in one domain, label more nodes, or create the PodGroup without the topology constraint.",
+)
+GROUP_SHORT = _reason(
+    "GroupDoesNotFit",
+    _AREA,
+    "Group {group} does not fit at the same time as the other groups that are needed; {role} {why}.",
+    "group:n role:n why:x",
+    "Add nodes, wait until pods end, or lower minCount or minGroupCount.",
+)
+GROUP_DOMAIN_SHORT = _reason(
+    "GroupDomainFull",
+    _AREA,
+    "No domain of the node label {label} holds group {group}: {domain} comes closest, "
+    "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
+    "group:n label:n domain:x placeable:c need:c",
+    "Free capacity in one domain, label more nodes, or create the group without the topology constraint.",
 )
 LABEL_MISSING = _reason(
     "LabelMissing",

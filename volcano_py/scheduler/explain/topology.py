@@ -32,7 +32,7 @@ def topology_cause(session: Session, job: SessionJob, task: Task) -> Cause | Non
     if constraint.label and not any(constraint.label in (n.metadata.labels or {}) for n in session.table.objects):
         return table.LABEL_MISSING.because(label=constraint.label)
     need = max(gang.min_available - gang.ready_num, 1)
-    fits = _copies(session, task)
+    fits = copies(session, task)
     names = _allowed(session, job, constraint)
     domains = [(int(fits[session.topology.columns(name)].sum()), name) for name in names]
     most, best = min(domains, key=lambda d: (-d[0], d[1]), default=(0, "none"))
@@ -51,7 +51,7 @@ def _allowed(session: Session, job: SessionJob, constraint: TierConstraint) -> l
     return [name for name, info in session.topology.infos.items() if info.tier <= highest and name != ROOT]
 
 
-def _copies(session: Session, task: Task) -> NDArray[np.int64]:
+def copies(session: Session, task: Task) -> NDArray[np.int64]:
     """How many equal tasks each node that accepts the task can hold by its resources."""
     view = session.placement.view(task)
     n = session.numbers

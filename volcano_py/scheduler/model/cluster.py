@@ -6,7 +6,7 @@ The order of events does not matter: objects may arrive before the objects that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from volcano_py.api import core, scheduling
@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.model.claims.pod_claims import PodClaims
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
 from volcano_py.scheduler.model.jobs import status
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, check_group, group_of, native_uid
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, check_group, group_of
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.native_gangs import NativeGroups
 from volcano_py.scheduler.model.jobs.shadow_groups import ShadowGroups, is_same_plain_pod
@@ -187,9 +187,9 @@ class Cluster(AssumedPlans):
         elif kind == "PodGroup":
             job = self.jobs.get(obj.metadata.key)
             if job is None or not repeats(job.pod_group, obj):
-                self._put_pod_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
-        elif kind == NATIVE:
-            self._put_pod_group(native_uid(obj.metadata.key), lambda job: self.native_groups.put(job, obj))
+                self.set_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
+        elif kind in NATIVE_KINDS:
+            self.native_groups.upsert(kind, obj)
         elif kind == "Queue":
             self._put_queue(obj)
         elif kind == "PriorityClass":
@@ -224,13 +224,14 @@ class Cluster(AssumedPlans):
         self.dirty = True
         if kind == "Node":
             self._drop_node(name)
-        elif kind in ("PodGroup", NATIVE):
-            job = self.jobs.get(key if kind == "PodGroup" else native_uid(key))
+        elif kind in NATIVE_KINDS:
+            self.native_groups.remove(kind, key)
+        elif kind == "PodGroup":
+            job = self.jobs.get(key)
             if job is not None and not job.shadow:
                 job.unset_pod_group()
                 self.job_changes.add(job.uid)
-                if kind == "PodGroup":
-                    self.shadow_groups.group_removed(job)
+                self.shadow_groups.group_removed(job)
                 self._forget_if_terminated(job)
         elif kind == "Queue":
             self._hierarchy = None
@@ -270,7 +271,7 @@ class Cluster(AssumedPlans):
         if old is not None and not changes_scheduling(old.pod, pod):
             old.pod = pod
             return
-        group = group_of(pod)
+        group = self.native_groups.job_of(group_of(pod))
         try:
             check_group(pod)
             claims = self.claims.demand(pod)
@@ -331,8 +332,24 @@ class Cluster(AssumedPlans):
         if node in self.nodes.index:
             self._put_node(self.nodes.objects[self.nodes.index[node]])
 
-    def _put_pod_group(self, uid: str, take: Callable[[Job], None]) -> None:
-        """`take` sets the job's fields from its PodGroup."""
+    def unset_group(self, uid: str) -> None:
+        """A job has no PodGroup any more, or cannot have one."""
+        job = self.jobs.get(uid)
+        if job is not None:
+            job.unset_pod_group()
+            self.job_changes.add(uid)
+            self._forget_if_terminated(job)
+
+    def move_tasks(self, tasks: Iterable[Task], uid: str) -> None:
+        """Move tasks into another job, as they are."""
+        for task in tasks:
+            self._drop_task(task.key)
+            task.job = uid
+            self._add_task(task)
+            self._pod_moved(task)
+
+    def set_group(self, uid: str, take: Callable[[Job], None]) -> None:
+        """`take` sets the job's fields from its PodGroup. Raises ValueError if one of them is invalid."""
         job = self._job(uid)
         self.job_changes.add(uid)
         self.shadow_groups.replaced(job)

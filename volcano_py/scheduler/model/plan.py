@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 
 
@@ -94,7 +95,7 @@ class PodGroupStatus(Struct, tag_field="op", tag="podgroup-status", frozen=True,
 
 
 class NativeGroupStatus(Struct, tag_field="op", tag="native-group-status", frozen=True, gc=False):
-    """Set conditions of a PodGroup of scheduling.k8s.io; those of other types stay."""
+    """Set conditions of a PodGroup or CompositePodGroup of scheduling.k8s.io; those of other types stay."""
 
     namespace: str
     name: str
@@ -102,6 +103,8 @@ class NativeGroupStatus(Struct, tag_field="op", tag="native-group-status", froze
     conditions: list[dict[str, str]]
     api_version: str = "scheduling.k8s.io/v1alpha2"
     """The version in which the cluster serves the kind."""
+    kind: str = NATIVE
+    """The kind in the model."""
 
 
 class QueueStatus(Struct, tag_field="op", tag="queue-status", frozen=True, gc=False):

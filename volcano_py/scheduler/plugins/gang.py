@@ -18,6 +18,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid
 from volcano_py.scheduler.framework.extension_points.victims import Basis
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.tree_surplus import TreeSurplus
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
@@ -58,7 +59,7 @@ class Gang(Plugin):
             self.release_after = 300.0
 
     def on_session_open(self, session: Session) -> None:
-        statuses, jobs = session.statuses, session.jobs
+        statuses = session.statuses
 
         def valid(job: SessionJob) -> Invalid | None:
             if not job.check_task_valid(statuses):
@@ -73,23 +74,7 @@ class Gang(Plugin):
             return None
 
         def surplus(_: Task, candidates: list[Task]) -> list[Task]:
-            """As many of a job's candidates as the job has above its minimum; all of them for a job that is only
-            evicted whole."""
-            left: dict[str, int] = {}
-            victims = []
-            for t in candidates:
-                job = jobs.get(t.job)
-                if job is None:
-                    continue
-                if job.model.evicted_whole:
-                    if session.moves.may_evict_all(job):
-                        victims.append(t)
-                    continue
-                ready = left.setdefault(t.job, job.ready_num)
-                if ready > job.min_available:
-                    victims.append(t)
-                    left[t.job] = ready - 1
-            return victims
+            return _surplus(session, candidates)
 
         def ready(job: SessionJob) -> bool:
             return job.is_ready() and job.check_task_ready(statuses) and job.check_sub_jobs(SubJob.is_ready)
@@ -164,6 +149,33 @@ class Gang(Plugin):
                     job, "Warning", "GangReleased", f"{text}: its pods release their capacity and start together"
                 )
                 del kept.since[uid]
+
+
+def _surplus(session: Session, candidates: list[Task]) -> list[Task]:
+    """As many of a job's candidates as the job has above its minimum; all of them for a job that is only
+    evicted whole."""
+    left: dict[str, int] = {}
+    trees: dict[str, TreeSurplus] = {}
+    victims = []
+    for t in candidates:
+        job = session.jobs.get(t.job)
+        if job is None:
+            continue
+        if job.model.evicted_whole:
+            if session.moves.may_evict_all(job):
+                victims.append(t)
+            continue
+        if job.model.tree is not None:
+            if t.job not in trees:
+                trees[t.job] = TreeSurplus(job, job.model.tree)
+            if trees[t.job].take(t):
+                victims.append(t)
+            continue
+        ready = left.setdefault(t.job, job.ready_num)
+        if ready > job.min_available:
+            victims.append(t)
+            left[t.job] = ready - 1
+    return victims
 
 
 def _partial(job: SessionJob) -> bool:

@@ -20,7 +20,7 @@ from volcano_py.scheduler.configuration.reload import file_version, read_text
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
 from volcano_py.scheduler.profiles import configuration as profiles
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
-from volcano_py.scheduler.profiles.release import release_of
+from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class ProfilesFile:
         """Read it for the first time. `registry`: the plugins that profiles can name. Raises ConfigurationError."""
         self.path = options.config
         try:
-            self._release = release_of(options.kubernetes_version)
+            self._release = release_of(options.kubernetes_version) if options.kubernetes_version else DEFAULT
         except ValueError as error:
             raise ConfigurationError(f"--kubernetes-version: {error}") from None
         self.features = profiles.features_of(options.feature_gates, self._release)

@@ -21,7 +21,7 @@ from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.session import Shard
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status
-from volcano_py.scheduler.model.jobs.group_names import NATIVE
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.reported import EvictionRounds
@@ -106,10 +106,11 @@ class RecordedCluster(Cluster):
         lines += [_encode(put("Queue", queue.object)) for queue in self.queues.values()]
         lines += [_encode(put("Node", node)) for node in self.nodes.objects]
         for job in self.jobs.values():
-            if job.native is not None:
-                lines.append(_encode(put(NATIVE, job.native)))
-            elif job.pod_group is not None and not job.shadow:
+            if job.native is None and job.pod_group is not None and not job.shadow:
                 lines.append(_encode(put("PodGroup", job.pod_group)))
+        for kind in NATIVE_KINDS:
+            for key in self.native_groups.keys(kind):
+                lines.append(_encode(put(kind, self.native_groups.get(kind, key))))
         lines += [_encode(put("Pod", task.pod)) for task in self.tasks.values()]
         self._drop_seen()
         lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]

@@ -123,7 +123,9 @@ _IGNORED = [
 @flag("--priority-class", True, "Use PriorityClasses.")
 @click.option("--feature-gates", default="", help="Name=true|false, separated by commas.")
 @click.option(
-    "--kubernetes-version", default="1.36", help="Profiles decide as kube-scheduler of this version, 1.36 or 1.37."
+    "--kubernetes-version",
+    default="",
+    help="Profiles decide as kube-scheduler of this version, 1.36 or 1.37. Default: the cluster's version.",
 )
 @click.option(
     "--scheduler-sharding-mode",

@@ -42,7 +42,7 @@ from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.reservations.history import History
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import enabled_gates
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, native_uid
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, uid_of
 from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
 from volcano_py.scheduler.model.plan import Event, Operation
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
@@ -444,8 +444,8 @@ class Scheduler:
         """Withdraw operations that wait for an object that is gone."""
         if kind == "Node":
             self.handle.revoke(Revoke("Node", name))
-        elif kind in ("PodGroup", NATIVE):
-            uid = f"{namespace}/{name}" if kind == "PodGroup" else native_uid(f"{namespace}/{name}")
+        elif kind == "PodGroup" or kind in NATIVE_KINDS:
+            uid = uid_of(kind, f"{namespace}/{name}")
             self.handle.revoke(Revoke("Job", uid))
             self.reporter.metrics.forget_job(*uid.split("/", 1))
         elif kind == "Pod":

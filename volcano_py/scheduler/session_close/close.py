@@ -9,7 +9,7 @@ from volcano_py.api.names import QUEUE_NAME
 from volcano_py.scheduler.framework.network.hypernode_recovery import remember
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, reference
 from volcano_py.scheduler.model.plan import Event
 from volcano_py.scheduler.session_close.awaited_groups import report_awaited_groups
 from volcano_py.scheduler.session_close.native_groups import report_missing_group
@@ -42,10 +42,10 @@ def close(session: Session, plugins: list[Plugin], timed: Timer) -> None:
                 session.emit([Event(kind, meta.namespace, meta.name, meta.uid, "Warning", "Unschedulable", text)])
             report_missing_queue(session, job, text)
     for job in session.jobs_without_group:
-        if reference(job.uid)[0] == NATIVE:
+        if reference(job.uid)[0] in NATIVE_KINDS:
             report_missing_group(session, job)
     if session.deviations.explain_pods:
-        ours = (job for job in session.jobs_without_group if reference(job.uid)[0] != NATIVE)
+        ours = (job for job in session.jobs_without_group if reference(job.uid)[0] not in NATIVE_KINDS)
         report_missing_pod_groups(session, ours)
     report_awaited_groups(session)
     for name, text in session.cluster.hyper_nodes.problems.items():

@@ -21,6 +21,9 @@ COMPOSITE: Final = "CompositePodGroup"
 POLICY: Final = "PodGroupPreemptionPolicy"
 """preemptionPolicy of groups; since 1.37."""
 
+JOB: Final = "WorkloadWithJob"
+"""Workload and PodGroup of Jobs, and `spec.scheduling` of a Job; here since 1.37."""
+
 ALL_ALPHA: Final = "AllAlpha"
 """Enables all alpha gates."""
 
@@ -28,7 +31,7 @@ KNOWN: Final = (GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY, PREEMPTION, CLAIMS)
 """Of 1.36."""
 OF_VERSION: Final = {
     "1.36": KNOWN,
-    "1.37": (GENERIC_WORKLOAD, TOPOLOGY, COMPOSITE, CLAIMS, POLICY),
+    "1.37": (GENERIC_WORKLOAD, TOPOLOGY, COMPOSITE, CLAIMS, POLICY, JOB),
 }
 _NEEDS: Final = {COMPOSITE: TOPOLOGY}
 

@@ -174,6 +174,10 @@ _KIND = "Kind is a string value representing the REST resource this object repre
 def _builtin_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
     name = schema_name(resource)
     _add_type(resource.type, schemas, name)
+    if name not in definitions():  # a kind of a later version than the definitions
+        schemas[name]["x-kubernetes-group-version-kind"] = _gvk(resource.group, resource.version, resource.kind)
+        texts = {"apiVersion": _API_VERSION, "kind": _KIND}
+        schemas[name]["properties"] |= {key: {"type": "string", "description": text} for key, text in texts.items()}
     if "list" in resource.verbs:
         schemas[name + "List"] = _list_schema(resource, name)
     for sub in resource.subresources.values():

@@ -13,7 +13,7 @@ from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.schema.codec import parse_time
 from volcano_py.sandbox.apiserver.storage.store import DELETED, Collection, Entry, Event
-from volcano_py.sandbox.controllers.batch import job_plan
+from volcano_py.sandbox.controllers.batch import job_groups, job_plan
 from volcano_py.sandbox.controllers.batch.job_plan import FINALIZER, INDEX
 from volcano_py.sandbox.controllers.batch.job_status import status_of
 from volcano_py.sandbox.controllers.runtime import pod_control
@@ -92,7 +92,12 @@ class Jobs:
             step = job_plan.Step([], seen.active)
         else:
             step = job_plan.step_of(job, seen, pods, self.backoff, now)
-        failure = await pod_control.create(self.client, job, (new_pod(job, index, seen) for index in step.create))
+        group = ""
+        if job_groups.is_on(self.client.api) and not job["spec"].get("suspend") and end is None:
+            had_pods = bool(pods) or bool((job.get("status") or {}).get("startTime"))
+            group = await job_groups.group_of(self.client, job, had_pods)
+        new = (new_pod(job, index, seen, group) for index in step.create)
+        failure = await pod_control.create(self.client, job, new)
         await pod_control.delete(self.client, job, [pod.entry for pod in step.delete])
         if step.create or step.delete:
             again = job_plan.tally(job, self.pods.of(await self.adoption.claim(job)))
@@ -143,10 +148,12 @@ def _started(job: Object) -> float:
     return seconds
 
 
-def new_pod(job: Object, index: int | None, seen: job_plan.Tally) -> Object:
-    """A pod of the Job, with the finalizer that keeps it until it is counted."""
+def new_pod(job: Object, index: int | None, seen: job_plan.Tally, group: str = "") -> Object:
+    """A pod of the Job, with the finalizer that keeps it until it is counted. `group`: the PodGroup of the Job."""
     pod = pod_control.from_template(job["spec"]["template"], job)
     meta, spec = pod["metadata"], pod["spec"]
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
     meta["finalizers"] = [*meta.get("finalizers", ()), FINALIZER]
     if index is None:
         return pod

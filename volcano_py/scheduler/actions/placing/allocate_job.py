@@ -15,6 +15,7 @@ from volcano_py.scheduler.actions.placing.place_tasks import (
     place_needed_best_effort,
     place_tasks,
 )
+from volcano_py.scheduler.actions.placing.place_tree import allocate_tree
 from volcano_py.scheduler.actions.placing.sub_job_arrangement import arranged_sub_jobs
 from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, refill
 from volcano_py.scheduler.actions.placing.worksheet import Worksheet
@@ -44,6 +45,8 @@ def allocate_job(session: Session, queue: Queue, job: SessionJob, sheet: Workshe
 
     The tasks that are not placed stay in the worksheet.
     """
+    if job.model.tree is not None:
+        return allocate_tree(session, queue, job, job.model.tree, sheet)
     gradients = session.network.job_gradients(job, ROOT, ALLOCATE)
     if not any(gradients) and session.deviations.explain_topology:
         job.job_fit_errors = _nowhere(job.constraint, job.allocated_hyper_node, ROOT, job.min_resources)

@@ -196,7 +196,7 @@ def place_best_effort(session: Session, job: SessionJob, task: Task) -> int | No
     placement = session.placement
     # A node whose pods exceed its allocatable amounts also rejects best-effort pods when they are bound.
     left_out = ~placement.has_idle(task) if session.deviations.whole_best_effort else None
-    if (elsewhere := nodes_outside(session, job)) is not None:
+    if (elsewhere := nodes_outside(session, job, task)) is not None:
         left_out = elsewhere if left_out is None else left_out | elsewhere
     node = placement.best(task, check_capacity=False, without=left_out)
     if node is None:

@@ -9,6 +9,8 @@ from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queu
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.task import Task
 
 
@@ -35,6 +37,19 @@ class Worksheet:
 
 def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool]) -> Worksheet:
     """The worksheet of a job over its pending tasks for which `wanted` is true."""
+    of: dict[str, list[Task]] = {}
+    for task in session.pending(job):
+        sub_of = job.sub_job_of(task)
+        if sub_of is not None and wanted(task):
+            of.setdefault(sub_of.uid, []).append(task)
+    queues = {uid: task_queue(session.orders, tasks) for uid, tasks in of.items()}
+    return Worksheet(queues, _required(session, job))
+
+
+def _required(session: Session, job: SessionJob) -> frozenset[str]:
+    """The sub-jobs that a job still requires."""
+    if job.model.tree is not None:
+        return frozenset(_required_of(session, job, job.model.tree) or ())
     satisfied: dict[str, int] = {}
     waiting = []
     for sub in job.sub_jobs.values():
@@ -47,9 +62,22 @@ def worksheet(session: Session, job: SessionJob, wanted: Callable[[Task], bool])
         if satisfied.get(sub.gid, 0) < job.min_sub_jobs.get(sub.gid, 0):
             required.add(sub.uid)
             satisfied[sub.gid] = satisfied.get(sub.gid, 0) + 1
-    of: dict[str, list[Task]] = {}
-    for task in session.pending(job):
-        sub_of = job.sub_job_of(task)
-        if sub_of is not None and wanted(task):
-            of.setdefault(sub_of.uid, []).append(task)
-    return Worksheet({uid: task_queue(session.orders, tasks) for uid, tasks in of.items()}, frozenset(required))
+    return frozenset(required)
+
+
+def _required_of(session: Session, job: SessionJob, group: GroupTree) -> list[str] | None:
+    """The sub-jobs that a group of a tree requires, in the order of its children; None: too few of them have enough
+    pods."""
+    if not group.composite:
+        sub = job.sub_jobs[f"{job.uid}/{group.name}"]
+        if session.states.sub_job_ready(job, sub):
+            return []
+        return (
+            [sub.uid]
+            if sub.ready_num + sub.counts[st.PENDING] + sub.counts[st.PIPELINED] >= sub.min_available
+            else None
+        )
+    able = [found for child in group.below if (found := _required_of(session, job, child)) is not None]
+    if len(able) < group.least:
+        return None
+    return [uid for found in sorted(able, key=bool)[: group.least] for uid in found]

@@ -10,10 +10,10 @@ import msgspec
 from volcano_py.scheduler.cache.audit.listed import newer
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, native_uid
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 from volcano_py.scheduler.model.jobs.task import Task
 
-_STATUS_IS_ASSUMED = ("PodGroup", NATIVE, "Queue")
+_STATUS_IS_ASSUMED = ("PodGroup", *NATIVE_KINDS, "Queue")
 """Kinds whose status the model counts as written before the watch returns it."""
 
 
@@ -34,9 +34,8 @@ def object_of(model: Cluster, kind: str, key: str) -> Any:
             return None if queue is None else queue.object
         case "PriorityClass":
             return model.priority_classes.get(key)
-    if kind == NATIVE:
-        job = model.jobs.get(native_uid(key))
-        return None if job is None else job.native
+    if kind in NATIVE_KINDS:
+        return model.native_groups.get(kind, key)
     return model.others.get(kind, {}).get(key)
 
 
@@ -53,8 +52,8 @@ def keys_of(model: Cluster, kind: str) -> Iterable[str]:
             return model.queues
         case "PriorityClass":
             return model.priority_classes
-    if kind == NATIVE:
-        return [job.native.metadata.key for job in model.jobs.values() if job.native is not None]
+    if kind in NATIVE_KINDS:
+        return model.native_groups.keys(kind)
     return model.others.get(kind, {})
 
 

@@ -10,7 +10,7 @@ from volcano_py.scheduler.framework.extension_points.open_session import OpenSes
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
-from volcano_py.scheduler.framework.search.label_domains import domains_for, scores_of
+from volcano_py.scheduler.framework.search.label_domains import domains_for, domains_of_group, scores_of
 
 ALLOCATE, EVICT = "allocate", "evict"
 """The purpose of a gradient."""
@@ -42,6 +42,8 @@ class NetworkDomains:
         that label."""
         if job.constraint is not None and job.constraint.label:
             return [domains_for(self._session, job, evicts=purpose == EVICT)]
+        if job.model.tree is not None:
+            return [[hyper_node]]
         return self._gradients("job_gradient", hyper_node, job, hyper_node, purpose)
 
     def add_sub_job_gradient(self, fn: Callable[[SessionJob, SubJob, str, str], Gradient]) -> None:
@@ -56,6 +58,8 @@ class NetworkDomains:
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
         """The domains below a HyperNode in which to try a sub-job."""
+        if sub.path:
+            return [domains_of_group(self._session, job, sub.path, hyper_node)]
         if job.constraint is not None and job.constraint.label:
             return [[hyper_node]]
         return self._gradients("sub_job_gradient", hyper_node, job, sub, hyper_node, purpose)

@@ -128,7 +128,7 @@ class JobStates:
 
     def job_starving(self, job: SessionJob) -> bool:
         """Whether pods may be evicted for the job."""
-        return self.callbacks.first_tier("job_starving", job)
+        return not job.model.evicts_nothing and self.callbacks.first_tier("job_starving", job)
 
     def add_job_enqueueable(self, fn: Callable[[SessionJob], Vote]) -> None:
         """Whether a Pending PodGroup may become Inqueue, so that its pods are created.

@@ -11,7 +11,7 @@ from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.session_jobs import SessionJobs, SettledJobs
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
-from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, reference
 from volcano_py.scheduler.model.jobs.job import Job
 
 
@@ -47,7 +47,7 @@ def open_jobs(cluster: Cluster, deviations: Deviations, queues: Container[str]) 
     for uid in sorted(kept.active):
         job = cluster.jobs[uid]
         if job.pod_group is None or (job.shadow and not deviations.bare_pods):
-            native = reference(uid)[0] == NATIVE
+            native = reference(uid)[0] in NATIVE_KINDS
             if job.counts[st.PENDING] and (native or (job.pod_group is None and deviations.explain_pods)):
                 without_group.append(job)
         elif job.shadow and job.counts[st.PENDING] and cluster.shadow_groups.awaits_group(job):

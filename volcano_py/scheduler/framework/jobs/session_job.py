@@ -22,6 +22,7 @@ from volcano_py.scheduler.framework.jobs.sub_job import (
     sub_group_of,
     sub_job_uid,
 )
+from volcano_py.scheduler.framework.jobs.tree_sub_jobs import divided_tree
 from volcano_py.scheduler.framework.search.fit_errors import FitErrors
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
@@ -132,6 +133,11 @@ class SessionJob(GangCounts):
         )
         mine = self.constraint
         soft_tier = mine.tier if mine is not None and mine.tier is not None else root_tier
+        if self.model.tree is not None:
+            self.min_sub_jobs, self.sub_jobs, self._sub_job_of = divided_tree(
+                self.uid, self.model.tree, self.tasks, statuses
+            )
+            return
         self.min_sub_jobs = {f"{self.uid}/{p.name}": p.min_sub_groups or 0 for p in policies}
         sub_jobs, sub_job_of = dict(self.sub_jobs), dict(self._sub_job_of)
         for task in self.tasks.values():
@@ -177,11 +183,20 @@ class SessionJob(GangCounts):
         """Whether enough sub-jobs of every policy have a property."""
         if not self.min_sub_jobs:
             return True
+        if self.model.tree is not None:
+            return self.model.tree.holds(lambda name: self._has_minimum(self.sub_jobs[f"{self.uid}/{name}"], holds))
         have = dict.fromkeys(self.min_sub_jobs, 0)
         for sub in self.sub_jobs.values():
             if sub.gid in have and holds(sub):
                 have[sub.gid] += 1
         return all(have[gid] >= minimum for gid, minimum in self.min_sub_jobs.items())
+
+    @staticmethod
+    def _has_minimum(sub: SubJob, holds: Callable[[SubJob], bool]) -> bool:
+        """Whether a PodGroup of a tree has enough pods, and the property."""
+        counts = sub.counts
+        able = sub.ready_num + counts[st.PIPELINED] + counts[st.PENDING]
+        return able >= sub.min_available and holds(sub)
 
     # ---- movement ---------------------------------------------------------------------------------------
 

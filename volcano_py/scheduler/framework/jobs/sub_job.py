@@ -42,6 +42,13 @@ class TierConstraint(NamedTuple):
         return self.tier is not None or bool(self.label)
 
 
+class Level(NamedTuple):
+    """A group in a tree: the label whose value its nodes share, or "", and the UIDs of the sub-jobs at or below it."""
+
+    topology_key: str
+    subs: tuple[str, ...]
+
+
 class SubJob(GangCounts):
     """See the module. `allocated_hyper_node`: the lowest HyperNode that contains all of its placed tasks, or ""."""
 
@@ -49,9 +56,11 @@ class SubJob(GangCounts):
         "allocated_hyper_node",
         "constraint",
         "current_hyper_node",
+        "evicted_whole",
         "gid",
         "match_index",
         "nominated_hyper_node",
+        "path",
         "priority",
         "uid",
     )
@@ -65,6 +74,10 @@ class SubJob(GangCounts):
         self.constraint = constraint
         self.match_index = match_index
         self.priority = 0
+        self.path: tuple[Level, ...] = ()
+        """Of a PodGroup in a tree: the groups above it, without the root, and itself."""
+        self.evicted_whole = False
+        """Whether one of these groups is evicted all together or not at all."""
         self.tasks = {}
         self.counts = [0] * 10
         self.best_effort_counts = st.NO_TASKS

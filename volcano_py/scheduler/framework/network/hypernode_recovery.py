@@ -15,7 +15,7 @@ from volcano_py.scheduler.model.jobs import status as st
 
 def locate(session: OpenSession, job: SessionJob) -> None:
     """Set `allocated_hyper_node` of a job and its sub-jobs, unless its domain is one of a node label."""
-    if job.model.topology_key:
+    if job.model.topology_key or job.model.tree is not None:
         return
     if session.deviations.topology_from_pods:
         _from_pods(session, job)

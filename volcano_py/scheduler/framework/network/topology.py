@@ -43,6 +43,7 @@ class HyperNodeTree:
         self._columns: dict[str, NDArray[np.intp]] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
         self._lowest: list[str] | None = None
+        self._within: dict[tuple[str, str], list[str]] = {}
         self._by_label: dict[str, tuple[list[str], NDArray[np.intp]]] = {}
 
     @property
@@ -68,6 +69,23 @@ class HyperNodeTree:
             for i, name in enumerate(names):
                 self._columns[name] = np.flatnonzero(of_node == i)
             found = self._by_label[key] = (names, of_node)
+        return found
+
+    def within(self, outer: str, key: str) -> list[str]:
+        """The domains of a node label inside a HyperNode or a domain, by name; as with `by_label`."""
+        names, _ = self.by_label(key)
+        if outer == ROOT:
+            return names
+        found = self._within.get((outer, key))
+        if found is None:
+            found, inside = [], self.mask(outer)
+            for name in names:
+                columns = self.columns(name)
+                columns = columns[inside[columns]]
+                if len(columns):
+                    found.append(f"{outer}/{name}")
+                    self._columns[found[-1]] = columns
+            self._within[outer, key] = found
         return found
 
     def has(self, name: str) -> bool:

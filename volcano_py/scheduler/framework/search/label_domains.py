@@ -7,13 +7,17 @@ are necessary. The placed members of a gang determine the domain of the other me
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.sub_job import Level, SubJob
+from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
 from volcano_py.scheduler.model.resource_names import PODS
 
@@ -27,6 +31,25 @@ def domains_of(session: OpenSession, job: SessionJob) -> list[str]:
     if not here:
         return names
     return [names[here.pop()]] if len(here) == 1 and -1 not in here else []
+
+
+def domains_of_group(session: OpenSession, job: SessionJob, path: Sequence[Level], outer: str) -> list[str]:
+    """The domains inside a HyperNode or a domain in which a group of a tree may be. `path`: the groups above it,
+    without the root, and itself. The placed members of each of these groups determine its domain."""
+    found = [outer]
+    for level in path:
+        if level.topology_key:
+            found = [name for around in found for name in session.topology.within(around, level.topology_key)]
+            nodes = _nodes_of(session, (t for uid in level.subs for t in job.sub_jobs[uid].tasks.values()))
+            if nodes:
+                found = [name for name in found if session.topology.mask(name)[nodes].all()]
+    return found
+
+
+def _nodes_of(session: OpenSession, tasks: Iterable[Task]) -> list[int]:
+    """The nodes of the placed tasks."""
+    placed = (session.node_of(t) for t in tasks if st.IS_ALLOCATED[session.status(t)])
+    return [node for node in placed if node is not None]
 
 
 def domains_for(session: OpenSession, job: SessionJob, *, evicts: bool) -> list[str]:
@@ -46,8 +69,13 @@ def domains_for(session: OpenSession, job: SessionJob, *, evicts: bool) -> list[
 
 def scores_of(session: OpenSession, sub: SubJob, domains: list[str]) -> dict[str, float]:
     """How full each domain would be with the sub-job, from 0 to 100: the mean of the resources that it requests."""
+    return fullness(session, sub.tasks.values(), domains)
+
+
+def fullness(session: OpenSession, tasks: Iterable[Task], domains: Iterable[str]) -> dict[str, float]:
+    """The same for any tasks."""
     table, n = session.table, session.numbers
-    requested = sum((t.spec_class.vector(table) for t in sub.tasks.values()), start=np.zeros(len(table.rows)))
+    requested = sum((t.spec_class.vector(table) for t in tasks), start=np.zeros(len(table.rows)))
     rows = [row for name, row in table.rows.items() if requested[row] > 0 and name != PODS]
     scores = {}
     for name in domains:
@@ -76,11 +104,14 @@ def _sums(columns: NDArray[np.float64], of_node: NDArray[np.intp], count: int) -
     return np.array([np.bincount(of_node[inside], weights=row[inside], minlength=count) for row in columns])
 
 
-def nodes_outside(session: OpenSession, job: SessionJob) -> NDArray[np.bool_] | None:
-    """The nodes on which no task of a job may be placed now because of its topology key; None: it has no such key."""
-    if not job.model.topology_key:
+def nodes_outside(session: OpenSession, job: SessionJob, task: Task) -> NDArray[np.bool_] | None:
+    """The nodes on which a task of a job may not be placed now because of topology keys; None: there are none."""
+    sub = job.sub_job_of(task)
+    path = sub.path if sub is not None else ()
+    if not job.model.topology_key and not any(level.topology_key for level in path):
         return None
     left_out = np.ones(len(session.table), dtype=bool)
-    for name in domains_of(session, job):
-        left_out[session.topology.columns(name)] = False
+    for outer in domains_of(session, job) if job.model.topology_key else [ROOT]:
+        for name in domains_of_group(session, job, path, outer):
+            left_out[session.topology.columns(name)] = False
     return left_out

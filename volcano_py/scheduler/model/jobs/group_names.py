@@ -2,7 +2,8 @@
 
 A job is a PodGroup of Volcano (`namespace/name`, set by an annotation of the pod) or a PodGroup of scheduling.k8s.io
 (`namespace/podgroup.scheduling.k8s.io/name`, set by spec.schedulingGroup). Both forms are distinct, because no object
-name contains a slash.
+name contains a slash. A PodGroup with a parent is part of the job of the CompositePodGroup at its root
+(`model.jobs.native_gangs`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,28 @@ from volcano_py.api.core import Pod
 
 NATIVE: Final = "podgroup.scheduling.k8s.io"
 """The name of a PodGroup of scheduling.k8s.io in messages, and its kind in the model, where Volcano's is PodGroup."""
+COMPOSITE: Final = "compositepodgroup.scheduling.k8s.io"
+"""The same for CompositePodGroups, whose job has the pods of all PodGroups below it."""
+NATIVE_KINDS: Final = (NATIVE, COMPOSITE)
+
+
+def composite_uid(key: str) -> str:
+    """The UID of the job of a CompositePodGroup with this key, `namespace/name`."""
+    namespace, _, name = key.partition("/")
+    return f"{namespace}/{COMPOSITE}/{name}"
 
 
 def native_uid(key: str) -> str:
     """The UID of the job of a native PodGroup with this key, `namespace/name`."""
     namespace, _, name = key.partition("/")
     return f"{namespace}/{NATIVE}/{name}"
+
+
+def uid_of(kind: str, key: str) -> str:
+    """The UID of the job of a group of this kind in the model: the inverse of `reference`."""
+    if kind not in NATIVE_KINDS:
+        return key
+    return native_uid(key) if kind == NATIVE else composite_uid(key)
 
 
 def reference(uid: str) -> tuple[str, str]:

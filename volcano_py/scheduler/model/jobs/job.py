@@ -11,6 +11,7 @@ from volcano_py.api import gang, names
 from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.api.scheduling import PodGroup
+from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.status import IS_ALLOCATED, NO_TASKS, counted
 from volcano_py.scheduler.model.jobs.task import Task, flag
 from volcano_py.scheduler.model.resource import Resource
@@ -44,6 +45,7 @@ class Job:
         "tasks",
         "topology_key",
         "total_request",
+        "tree",
         "uid",
         "waiting_time",
     )
@@ -56,8 +58,10 @@ class Job:
         """Whether the PodGroup is the substitute for that of plain pods, see `model.jobs.shadow_groups`."""
         self.shadow_of = ""
         """The key of the task that the substitute was derived from."""
-        self.native: gang.PodGroup | None = None
-        """The PodGroup of scheduling.k8s.io from which `pod_group` was derived."""
+        self.native: gang.AnyGroup | None = None
+        """The PodGroup or CompositePodGroup of scheduling.k8s.io from which `pod_group` was derived."""
+        self.tree: GroupTree | None = None
+        """The groups below a CompositePodGroup."""
         self.priority: int | None = None
         """The priority of the PodGroup itself; None: its priorityClassName decides."""
         self.evicted_whole = False
@@ -111,7 +115,7 @@ class Job:
         self.preemptable = flag(annotations, pod_group.metadata.labels or {}, names.PREEMPTABLE, absent=False)
 
     def unset_pod_group(self) -> None:
-        self.pod_group = self.native = self.priority = None
+        self.pod_group = self.native = self.priority = self.tree = None
         self.evicted_whole, self.topology_key = False, ""
         self.min_resources = None
 
@@ -194,7 +198,17 @@ class Job:
         if self.pod_group is None:
             return False
         spec = self.pod_group.spec
-        return bool(self.topology_key) or spec.network_topology is not None or bool(spec.sub_group_policy)
+        return (
+            self.tree is not None
+            or bool(self.topology_key)
+            or spec.network_topology is not None
+            or bool(spec.sub_group_policy)
+        )
+
+    @property
+    def evicts_nothing(self) -> bool:
+        """Whether no pod may be evicted for the job: the preemptionPolicy of its group is Never."""
+        return self.native is not None and self.native.spec.preemption_policy == "Never"
 
     @property
     def terminated(self) -> bool:

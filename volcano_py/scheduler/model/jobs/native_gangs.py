@@ -1,7 +1,8 @@
 """Native gangs: PodGroups of scheduling.k8s.io as jobs. Kubernetes: GenericWorkload and GangScheduling.
 
 The job of a native PodGroup is like any other: a PodGroup of Volcano is derived from the native one and exists only in
-the model. The conditions that a session reports are written to the native PodGroup.
+the model. The conditions that a session reports are written to the native PodGroup. A tree of CompositePodGroups is one
+job (`model.jobs.group_tree`).
 """
 
 from __future__ import annotations
@@ -13,48 +14,239 @@ from volcano_py.api import gang, names
 from volcano_py.api.core import Namespace
 from volcano_py.api.meta import Condition
 from volcano_py.api.scheduling import PENDING, PodGroup, PodGroupSpec, PodGroupStatus
-from volcano_py.scheduler.model.jobs.group_names import native_uid
+from volcano_py.scheduler.model.jobs.group_names import (
+    COMPOSITE,
+    NATIVE,
+    group_of,
+    native_uid,
+    reference,
+    uid_of,
+)
+from volcano_py.scheduler.model.jobs.group_tree import MOST_LEVELS, GroupTree
 from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import NativeGroupStatus
 
+_Id = tuple[str, str]
+"""The kind in the model, and the key, `namespace/name`."""
+
 
 class NativeGroups:
-    """The native PodGroups of a cluster."""
+    """The PodGroups and CompositePodGroups of scheduling.k8s.io of a cluster, and the jobs that they make.
+
+    The pods of a PodGroup are in the job of its root: itself, or the highest CompositePodGroup above it. If a group
+    above it does not exist, or the parents form a circle, that job has no PodGroup and its pods wait.
+    """
 
     def __init__(self, cluster: ModelState) -> None:
         self._cluster = cluster
-        self._of_namespace: dict[str, set[str]] = {}
-        """The UIDs of the jobs of native PodGroups."""
+        self._groups: dict[_Id, gang.AnyGroup] = {}
+        self._below: dict[str, dict[_Id, None]] = {}
+        """The groups that name a CompositePodGroup as their parent, by its key; it may not exist."""
+        self._home: dict[str, str] = {}
+        """The job of the pods of a PodGroup with a parent, by the UID that the PodGroup has without one."""
 
-    def put(self, job: Job, group: gang.PodGroup) -> None:
-        """Set a job's fields from a native PodGroup. Raises ValueError if one of them is invalid."""
-        namespace = group.metadata.namespace
-        self._of_namespace.setdefault(namespace, set()).add(job.uid)
-        found: Namespace | None = self._cluster.others.get("Namespace", {}).get(namespace)
-        set_native_group(job, group, queue_of(group, found) or self._cluster.default_queue)
+    def get(self, kind: str, key: str) -> gang.AnyGroup | None:
+        """A group by its kind in the model and its key."""
+        return self._groups.get((kind, key))
+
+    def pod_group(self, key: str) -> gang.PodGroup | None:
+        found = self._groups.get((NATIVE, key))
+        return found if isinstance(found, gang.PodGroup) else None
+
+    def keys(self, kind: str) -> list[str]:
+        return [key for known, key in self._groups if known == kind]
+
+    def job_of(self, uid: str) -> str:
+        """The job of the pods of a group, by the UID that the group has as a job of its own."""
+        return self._home.get(uid, uid)
+
+    def tasks(self, key: str) -> list[Task]:
+        """The pods that name a PodGroup."""
+        uid = native_uid(key)
+        at = self.job_of(uid)
+        job = self._cluster.jobs.get(at)
+        every = job.tasks.values() if job is not None else ()
+        return [task for task in every if at == uid or group_of(task.pod) == uid]
+
+    # ---- changes ------------------------------------------------------------------------------------------
+
+    def upsert(self, kind: str, group: gang.AnyGroup) -> None:
+        """Add or replace a group. Raises ValueError if a field of a PodGroup without a parent is invalid."""
+        at = kind, group.metadata.key
+        self._unlink(at)
+        self._groups[at] = group
+        parent = _parent(group)
+        if parent:
+            self._below.setdefault(parent, {})[at] = None
+        self._settle(at)
+
+    def remove(self, kind: str, key: str) -> None:
+        at = kind, key
+        if at in self._groups:
+            self._unlink(at)
+            del self._groups[at]
+            self._settle(at)
 
     def namespace_changed(self, namespace: str) -> None:
         """Called when a Namespace changes, which may change the queue of its jobs."""
-        for uid in sorted(self._of_namespace.get(namespace, ())):
-            job = self._cluster.jobs.get(uid)
-            if job is None or job.native is None:
-                self._of_namespace[namespace].discard(uid)
-            else:
-                self.put(job, job.native)
-                self._cluster.job_changes.add(uid)
+        prefix = f"{namespace}/"
+        for uid in sorted({self._job(at) for at in self._groups if at[1].startswith(prefix)}):
+            self._derive(uid)
 
     def assume(self, operation: NativeGroupStatus) -> None:
         """Count conditions that were sent as written."""
-        job = self._cluster.jobs.get(native_uid(f"{operation.namespace}/{operation.name}"))
-        if job is not None and job.native is not None and job.native.metadata.uid == operation.uid:
-            new = msgspec.convert(operation.conditions, list[Condition])
-            types = {condition.type for condition in new}
-            kept = [c for c in job.native.status.conditions or () if c.type not in types]
-            job.native = replace(job.native, status=gang.PodGroupStatus(conditions=[*kept, *new]))
+        at = operation.kind, f"{operation.namespace}/{operation.name}"
+        group = self._groups.get(at)
+        if group is None or group.metadata.uid != operation.uid:
+            return
+        new = msgspec.convert(operation.conditions, list[Condition])
+        types = {condition.type for condition in new}
+        kept = [c for c in group.status.conditions or () if c.type not in types]
+        group = self._groups[at] = replace(group, status=replace(group.status, conditions=[*kept, *new]))
+        job = self._cluster.jobs.get(self._job(at))
+        if job is not None and job.native is not None:
+            job.native = group if job.native.metadata.uid == operation.uid else job.native
+            job.tree = job.tree and self._tree((COMPOSITE, job.native.metadata.key))
+
+    def _unlink(self, at: _Id) -> None:
+        old = self._groups.get(at)
+        siblings = self._below.get(_parent(old), {}) if old is not None else {}
+        siblings.pop(at, None)
+        if old is not None and not siblings:
+            self._below.pop(_parent(old), None)
+
+    def _settle(self, at: _Id) -> None:
+        """After a change of a group: put the pods below it into their jobs, and set these jobs from their groups."""
+        changed = {self._job(at)}
+        for key in self._pod_groups(at):
+            uid = native_uid(key)
+            old, new = self.job_of(uid), self._job((NATIVE, key))
+            changed |= {old, new}
+            if new == uid:
+                self._home.pop(uid, None)
+            else:
+                self._home[uid] = new
+            if old != new:
+                known = self._cluster.jobs.get(old)
+                every = known.tasks.values() if known is not None else ()
+                self._cluster.move_tasks([t for t in every if group_of(t.pod) == uid], new)
+        for uid in sorted(changed):
+            self._derive(uid)
+
+    def _pod_groups(self, at: _Id) -> list[str]:
+        """The keys of the PodGroups at or below a group."""
+        found, seen, todo = [], set(), [at]
+        while todo:
+            here = todo.pop()
+            if here in seen:
+                continue
+            seen.add(here)
+            if here[0] == NATIVE:
+                found.append(here[1])
+            else:
+                todo += self._below.get(here[1], ())
+        return found
+
+    def _job(self, at: _Id) -> str:
+        """The UID of the job of a group: that of its root, or of the first group above it that does not exist."""
+        seen = [at]
+        while (group := self._groups.get(at)) is not None and (parent := _parent(group)):
+            at = COMPOSITE, parent
+            if at in seen:
+                at = min(seen[seen.index(at) :])
+                break
+            seen.append(at)
+        return uid_of(*at)
+
+    def _derive(self, uid: str) -> None:
+        """Set a job from its groups. Raises ValueError if it is a PodGroup with an invalid field."""
+        kind, key = reference(uid)
+        group = self._groups.get((kind, key))
+        if isinstance(group, gang.PodGroup) and not _parent(group):
+            pod_group = group
+            self._cluster.set_group(uid, lambda job: set_native_group(job, pod_group, self._queue(pod_group)))
+            return
+        tree = self._whole_tree(group)[0] if isinstance(group, gang.CompositePodGroup) else None
+        if tree is not None:
+            root = tree
+            self._cluster.set_group(uid, lambda job: set_tree(job, root, self._queue(root.group)))
+        else:
+            self._cluster.unset_group(uid)
+
+    def obstacle(self, uid: str) -> str:
+        """Why the pods of a job without a PodGroup wait."""
+        kind, key = reference(uid)
+        group = self._groups.get((kind, key))
+        if isinstance(group, gang.CompositePodGroup):
+            return self._whole_tree(group)[1]
+        return f"waiting for {kind}/{key.partition('/')[2]}, which does not exist"
+
+    def _queue(self, group: gang.AnyGroup) -> str:
+        found: Namespace | None = self._cluster.others.get("Namespace", {}).get(group.metadata.namespace)
+        return queue_of(group, found) or self._cluster.default_queue
+
+    def _whole_tree(self, root: gang.CompositePodGroup) -> tuple[GroupTree | None, str]:
+        """The tree of a root, or why it is none."""
+        if _parent(root):
+            circle = [root.metadata.name]
+            at: gang.AnyGroup | None = self._groups.get((COMPOSITE, _parent(root)))
+            while at is not None and at is not root:
+                circle.append(at.metadata.name)
+                at = self._groups.get((COMPOSITE, _parent(at)))
+            names_ = ", ".join(circle)
+            return None, f"{COMPOSITE}: the parents of {names_} form a circle; correct parentCompositePodGroupName"
+        try:
+            tree = self._tree((COMPOSITE, root.metadata.key))
+        except ValueError as error:
+            return None, str(error)
+        if tree.levels > MOST_LEVELS:
+            where = f"{COMPOSITE}/{root.metadata.name}"
+            return None, f"the groups below {where} have {tree.levels} levels; use at most {MOST_LEVELS}"
+        return tree, ""
+
+    def _tree(self, at: _Id) -> GroupTree:
+        """A group with all below it. Raises ValueError if a field of one of them is invalid."""
+        group = self._groups[at]
+        rows = sorted(
+            (self._groups[child].metadata.creation_timestamp or "", child[1], child)
+            for child in (self._below.get(at[1], ()) if at[0] == COMPOSITE else ())
+        )
+        try:
+            least = least_of(group)
+        except ValueError as error:
+            raise ValueError(f"{at[0]}/{group.metadata.name}: {error}") from None
+        return GroupTree(group, tuple(self._tree(child) for _, _, child in rows), least)
 
 
-def queue_of(group: gang.PodGroup, namespace: Namespace | None) -> str:
+def _parent(group: gang.AnyGroup) -> str:
+    """The key of the CompositePodGroup that a group names as its parent, or ""."""
+    name = group.spec.parent_composite_pod_group_name
+    return f"{group.metadata.namespace}/{name}" if name else ""
+
+
+def least_of(group: gang.AnyGroup) -> int:
+    """How many pods, or child groups, must be placed together. Raises ValueError if a field is invalid."""
+    policy = group.spec.scheduling_policy
+    if (policy.gang is None) == (policy.basic is None):
+        raise ValueError("spec.schedulingPolicy: set exactly one of basic and gang")
+    if policy.gang is None:
+        least, field = 1, ""
+    elif isinstance(policy.gang, gang.GangPolicy):
+        least, field = policy.gang.min_count, "minCount"
+    else:
+        least, field = policy.gang.min_group_count, "minGroupCount"
+    if least < 1:
+        raise ValueError(f"spec.schedulingPolicy.gang.{field}: {least}; use 1 or more")
+    constraints = group.spec.scheduling_constraints
+    topology = constraints.topology if constraints is not None else None
+    if topology and len(topology) > 1:
+        raise ValueError(f"spec.schedulingConstraints.topology: {len(topology)} constraints; use one")
+    return least
+
+
+def queue_of(group: gang.AnyGroup, namespace: Namespace | None) -> str:
     """The queue that the PodGroup sets by label or annotation, else that of its namespace, else ""."""
     for meta in (group.metadata, namespace.metadata if namespace is not None else None):
         if meta is not None:
@@ -66,25 +258,21 @@ def queue_of(group: gang.PodGroup, namespace: Namespace | None) -> str:
 
 def set_native_group(job: Job, group: gang.PodGroup, queue: str) -> None:
     """Derive a job's PodGroup from a native one. Raises ValueError if one of its fields is invalid."""
-    spec = group.spec
-    policy = spec.scheduling_policy
-    if (policy.gang is None) == (policy.basic is None):
-        raise ValueError("spec.schedulingPolicy: set exactly one of basic and gang")
-    if policy.gang is not None and policy.gang.min_count < 1:
-        raise ValueError(f"spec.schedulingPolicy.gang.minCount: {policy.gang.min_count}; use 1 or more")
-    constraints = spec.scheduling_constraints
-    topology = constraints.topology if constraints is not None else None
-    if topology and len(topology) > 1:
-        raise ValueError(f"spec.schedulingConstraints.topology: {len(topology)} constraints; use one")
-    before = job.native
+    _set(job, group, queue, least_of(group))
+
+
+def set_tree(job: Job, tree: GroupTree, queue: str) -> None:
+    """Derive a job's PodGroup from a CompositePodGroup with the groups below it."""
+    _set(job, tree.group, queue, tree.least_pods())
+    job.tree = tree
+
+
+def _set(job: Job, group: gang.AnyGroup, queue: str, least: int) -> None:
+    spec, before = group.spec, job.native
     same = before is not None and before.metadata.uid == group.metadata.uid
     derived = PodGroup(
         metadata=group.metadata,
-        spec=PodGroupSpec(
-            min_member=policy.gang.min_count if policy.gang is not None else 1,
-            queue=queue,
-            priority_class_name=spec.priority_class_name,
-        ),
+        spec=PodGroupSpec(min_member=least, queue=queue, priority_class_name=spec.priority_class_name),
         status=job.pod_group.status if same and job.pod_group is not None else PodGroupStatus(phase=PENDING),
     )
     job.set_pod_group(derived, queue)
@@ -94,6 +282,6 @@ def set_native_group(job: Job, group: gang.PodGroup, queue: str) -> None:
     job.priority = spec.priority
 
 
-def condition_of(group: gang.PodGroup, type_: str) -> Condition | None:
+def condition_of(group: gang.AnyGroup, type_: str) -> Condition | None:
     """The condition of a type."""
     return next((c for c in group.status.conditions or () if c.type == type_), None)

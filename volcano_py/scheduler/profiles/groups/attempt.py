@@ -95,28 +95,46 @@ class GroupAttempt:
             return self._untried(at, str(e), error=True)
         if not found:
             return self._untried(at, "no feasible placements found")
-        results: list[Result] = []
-        feasible: list[tuple[Nodes, Result, int]] = []
-        for placement in found:
-            mark = self._trial.mark()
-            with self._cluster.within(placement):
-                result = self._inside(at)
+        results: dict[int, Result] = {}
+        feasible: dict[int, tuple[int, int]] = {}  # the number of pods, and the fullness
+        bounds = [0] if len(found) == 1 else self._most_full(at, found)
+        running = sum(1 for _ in self._tree.on_nodes(at))
+        every = running + sum(len(p) for p in self._pods_of(at))
+        start, last = self._trial.mark(), -1
+        for i in sorted(range(len(found)), key=lambda i: (-bounds[i], i)):
+            whole = {_total(every, every, f): -k for k, (count, f) in feasible.items() if count == every}
+            if whole and (_total(every, every, bounds[i]), -i) < max(whole.items()):
+                continue  # it cannot be the best one
+            self._trial.back_to(start)
+            with self._cluster.within(found[i]):
+                result = results[i] = self._inside(at)
                 if result.error:
-                    self._trial.back_to(mark)
+                    self._trial.back_to(start)
                     return result
-                results.append(result)
                 if result.satisfied:
-                    feasible.append((placement, result, self._fullness()))
-            if len(found) == 1 and result.satisfied:
-                return self._chosen(result)
-            self._trial.back_to(mark)
+                    feasible[i] = (running + len(result.placed()), self._fullness())
+            last = i
         if not feasible:
-            first = results[0]
-            text = f"0/{len(found)} placements are available, first placement status: {', '.join(first.reasons)}"
-            return first.fail(UNSCHEDULABLE, text)
-        placement = feasible[_best([self._count(result) for _, result, _ in feasible], [f for *_, f in feasible])][0]
-        with self._cluster.within(placement):
-            return self._chosen(self._inside(at))
+            self._trial.back_to(start)
+            text = f"0/{len(found)} placements are available, first placement status: {', '.join(results[0].reasons)}"
+            return results[0].fail(UNSCHEDULABLE, text)
+        most = max(count for count, _ in feasible.values()) or 1
+        best = max(feasible, key=lambda i: (_total(most, *feasible[i]), -i))
+        if best != last:
+            self._trial.back_to(start)
+            with self._cluster.within(found[best]):
+                results[best] = self._inside(at)
+        return self._chosen(results[best])
+
+    def _pods_of(self, at: GroupId) -> list[Sequence[QueuedPod]]:
+        """The pods of a tree that wait, by PodGroup."""
+        return [self._waiting.get(key, ()) for key in self._tree.pod_groups(at)]
+
+    def _most_full(self, at: GroupId, found: Sequence[Nodes]) -> list[int]:
+        """For each placement, at least how full it would be with all waiting pods of a group."""
+        pods = [queued.pod for waiting in self._pods_of(at) for queued in waiting]
+        nodes = self._cluster.nodes
+        return [fullness([nodes[name] for name in p], self._strategy(), pods) for p in found]
 
     def _chosen(self, result: Result) -> Result:
         if result.ok or result.at.composite or not self._below_composite(result.at):
@@ -219,14 +237,12 @@ class GroupAttempt:
             return sum(1 for _ in self._tree.on_nodes(at)) >= least
         return sum(map(self._has_minimum, self._tree.children(at))) >= least
 
-    def _count(self, result: Result) -> int:
-        """The pods of a group that run or are placed."""
-        return sum(1 for _ in self._tree.on_nodes(result.at)) + len(result.placed())
-
     def _fullness(self) -> int:
         """The score of NodeResourcesFit for the nodes that count now, with the pods of the attempt."""
-        strategy = next((p.placement_strategy for p in self._profiles.values()), [])
-        return fullness(list(self._cluster.nodes.values()), strategy)
+        return fullness(list(self._cluster.nodes.values()), self._strategy())
+
+    def _strategy(self) -> Sequence[tuple[str, int]]:
+        return next((p.placement_strategy for p in self._profiles.values()), [])
 
 
 def _short(least: int, scheduled: int, remaining: int) -> str:
@@ -236,8 +252,6 @@ def _short(least: int, scheduled: int, remaining: int) -> str:
     return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
 
 
-def _best(counts: Sequence[int], full: Sequence[int]) -> int:
-    """The position of the best placement, the first of equals."""
-    most = max(counts) or 1
-    scores = [f + count * 100 // most for f, count in zip(full, counts, strict=True)]
-    return scores.index(max(scores))
+def _total(most: int, count: int, full: int) -> int:
+    """The score of a placement with `count` pods of a group, of at most `most` in any."""
+    return full + count * 100 // (most or 1)

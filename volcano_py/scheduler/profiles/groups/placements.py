@@ -50,19 +50,28 @@ def _domain(cluster: Cluster, running: Iterable[tuple[PodInfo, str]], key: str) 
     return next(iter(found))
 
 
-def fullness(nodes: Sequence[NodeInfo], strategy: Sequence[tuple[str, int]]) -> int:
+def fullness(nodes: Sequence[NodeInfo], strategy: Sequence[tuple[str, int]], more: Sequence[PodInfo] = ()) -> int:
     """How much of all nodes of a placement is requested, 0 to 100: the weighted mean of the shares of the strategy's
-    resources."""
+    resources. `more`: pods that may be placed there as well; the result is then at least that with any of them."""
     total = weights = 0
     for resource, weight in strategy:
         allocatable = sum(n.allocatable.get(resource, 0) for n in nodes)
         if not allocatable:
             continue
         requested = sum(_requested(n, resource) for n in nodes)
-        share = requested * 100 // allocatable if requested <= allocatable else 0
+        if more:
+            share = min((requested + sum(_request(p, resource) for p in more)) * 100 // allocatable, 100)
+        else:
+            share = requested * 100 // allocatable if requested <= allocatable else 0
         total += share * weight
         weights += weight
     return total // weights if weights else 0
+
+
+def _request(pod: PodInfo, resource: str) -> int:
+    if resource == "cpu":
+        return pod.non_zero[0]
+    return pod.non_zero[1] if resource == "memory" else pod.requests.get(resource, 0)
 
 
 def _requested(node: NodeInfo, resource: str) -> int:

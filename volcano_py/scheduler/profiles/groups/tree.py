@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
-from volcano_py.scheduler.model.jobs.group_names import native_uid
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
@@ -43,13 +43,10 @@ class Tree:
                     del self._below[above]
 
     def group(self, at: GroupId) -> AnyGroup | None:
+        of_session = self._cluster.model.native_groups
         if at.composite:
-            return self._cluster.composites.get(at.key)
-        found = self._cluster.groups.get(at.key)
-        if found is None:  # the groups of a session
-            job = self._cluster.model.jobs.get(native_uid(at.key))
-            found = job.native if job is not None else None
-        return found
+            return self._cluster.composites.get(at.key) or of_session.get(COMPOSITE, at.key)
+        return self._cluster.groups.get(at.key) or of_session.pod_group(at.key)
 
     def root_of(self, key: str) -> GroupId | None:
         """The root above a PodGroup; None while it or a group above it does not exist."""
@@ -91,8 +88,7 @@ class Tree:
         tasks = self._cluster.model.tasks
         for key in self.pod_groups(at):
             known = self._cluster.members.get(key, {})
-            job = self._cluster.model.jobs.get(native_uid(key))
-            of_session = [t.pod.key for t in job.tasks.values()] if job is not None else ()
+            of_session = [task.pod.key for task in self._cluster.model.native_groups.tasks(key)]
             for pod in dict.fromkeys((*known, *of_session)):
                 if self._cluster.is_placed(pod):
                     yield self._cluster.info(tasks[pod].pod), tasks[pod].node or ""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, invalid_value, required, unsupported
+from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, invalid_value, required, too_many, unsupported
+from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.registry.strategies.pod_validation import pod_spec_causes
 from volcano_py.sandbox.apiserver.registry.strategies.podspec import default_template
@@ -60,8 +62,40 @@ def _prepare_job(obj: Object, request: Request) -> None:
         meta["labels"] = dict(labels)
 
 
+def _admit_job(api: Api, obj: Object, request: Request) -> None:
+    if features.JOB not in api.features:
+        obj["spec"].pop("scheduling", None)
+
+
+def _admit_job_update(api: Api, new: Object, old: Object, request: Request) -> None:
+    if features.JOB not in api.features and "scheduling" not in old["spec"]:
+        new["spec"].pop("scheduling", None)
+
+
 def _job(obj: Object, request: Request) -> list[Cause]:
-    return _job_spec(obj["spec"], "spec")
+    return [*_job_spec(obj["spec"], "spec"), *_scheduling(obj["spec"].get("scheduling") or {}, "spec.scheduling")]
+
+
+def _scheduling(scheduling: Object, path: str) -> list[Cause]:
+    policy = scheduling.get("schedulingPolicy")
+    out: list[Cause] = []
+    if policy is not None and len(policy) != 1:
+        out.append(invalid_value(f"{path}.schedulingPolicy", policy, "must specify exactly one of: `basic`, `gang`"))
+    least = ((policy or {}).get("gang") or {}).get("minCount")
+    if least is not None and least < 1:
+        out.append(invalid_value(f"{path}.schedulingPolicy.gang.minCount", least, "must be greater than or equal to 1"))
+    topology = (scheduling.get("schedulingConstraints") or {}).get("topology") or ()
+    if len(topology) > 1:
+        out.append(too_many(f"{path}.schedulingConstraints.topology", len(topology), 1))
+    return out
+
+
+def _without_minimum(scheduling: Object | None) -> Object | None:
+    """What never changes."""
+    policy = (scheduling or {}).get("schedulingPolicy") or {}
+    if scheduling is None or not policy.get("gang"):
+        return scheduling
+    return {**scheduling, "schedulingPolicy": {"gang": {}}}
 
 
 def _job_spec(spec: Object, path: str) -> list[Cause]:
@@ -86,6 +120,9 @@ def _job_update(new: Object, old: Object, request: Request) -> list[Cause]:
             if key == "template" and before.get("suspend") and not (old.get("status") or {}).get("startTime"):
                 continue
             out.append(invalid_value(f"spec.{key}", now.get(key), "field is immutable"))
+    if _without_minimum(now.get("scheduling")) != _without_minimum(before.get("scheduling")):
+        text = "field is immutable, except for schedulingPolicy.gang.minCount"
+        out.append(invalid_value("spec.scheduling", now.get("scheduling"), text))
     return out
 
 
@@ -118,6 +155,8 @@ STRATEGIES = {
     "jobs.batch": Strategy(
         default=_default_job,
         prepare_create=_prepare_job,
+        admit_create=_admit_job,
+        admit_update=_admit_job_update,
         validate_create=_job,
         validate_update=_job_update,
         has_status=True,

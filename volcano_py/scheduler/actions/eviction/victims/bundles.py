@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.tree_surplus import TreeSurplus
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
@@ -68,7 +69,8 @@ class Surplus:
         self._job = job
         self._exact = exact
         self._left = job.ready_num - job.min_available
-        self.broken = self._left < 0
+        self._tree = TreeSurplus(job, job.model.tree) if job.model.tree is not None else None
+        self.broken = self._left < 0 or (self._tree is not None and self._tree.broken)
         """Whether the job is already below its minimum: then no minimum protects its tasks."""
         minimums = job.task_min_available if job.min_available >= job.task_min_total else {}
         roles = job.roles(statuses)
@@ -93,6 +95,8 @@ class Surplus:
             return False
         if self.broken:
             return True
+        if self._tree is not None:
+            return self._tree.take(task)
         if self._left <= 0 or self._roles.get(task.role, 1) <= 0:
             return False
         sub: SubJob | None = None

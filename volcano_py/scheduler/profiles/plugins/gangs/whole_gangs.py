@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from volcano_py.api.gang import PodGroup
-from volcano_py.scheduler.model.jobs.group_names import native_uid
 from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
@@ -61,12 +60,10 @@ class WholeGangs:
             return None
         found = self._cluster.groups.get(pod.group)
         if found is None:
-            job = self._cluster.model.jobs.get(native_uid(pod.group))
-            found = job.native if job is not None else None
+            found = self._cluster.model.native_groups.pod_group(pod.group)
         return found if found is not None and found.spec.evicted_whole else None
 
     def _members(self, group: str) -> list[PodInfo]:
         """The members on nodes, bound or assumed."""
-        job = self._cluster.model.jobs.get(native_uid(group))
-        tasks = job.tasks.values() if job is not None else ()
+        tasks = self._cluster.model.native_groups.tasks(group)
         return [self._cluster.info(t.pod) for t in tasks if t.takes_capacity and t.node]
