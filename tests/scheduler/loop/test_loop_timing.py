@@ -81,7 +81,8 @@ async def test_a_pod_alone_does_not_wait_for_a_burst(monkeypatch: pytest.MonkeyP
         live.now += MIN_PAUSE / 2
         live.add("second")
         await live.settled()
-        assert live.cycles[before + 1 :] == [pytest.approx(begun + MIN_PAUSE)], "cycles are not closer than the pause"
+        (second,) = live.cycles[before + 1 :]
+        assert second >= begun + MIN_PAUSE, "cycles are not closer than the pause"
 
 
 async def test_a_pod_of_a_gang_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from math import inf
@@ -98,35 +97,30 @@ class CycleLoop:
 
     async def _wait_for_work(self) -> None:
         """Return when a cycle should run."""
+        await self._wait_for_burst_to_end()
         model = self._cache.model
         statuses_due: float | None = None
-        waited = False
-        while True:
+        while not model.dirty:
             limit = None
-            if model.dirty:
-                limit = 0.0
-            elif self._handle.deciding and any_waits(model):
-                moved = model.jobs_moved or model.others_moved
-                limit = 0.0 if moved else max(0.0, self._ended + self._schedule_period - time.monotonic())
+            if self._handle.deciding and any_waits(model):
+                if model.jobs_moved or model.others_moved:
+                    return
+                limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
             elif self._handle.deciding and model.jobs_moved:
                 statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
                 limit = max(0.0, statuses_due - time.monotonic())
             elif self._handle.deciding:
                 limit = max(0.0, min(self._ended + self._idle_period, self._due) - time.monotonic())
-            if limit == 0.0:
-                if waited:
-                    return
-                await self._wait_for_burst_to_end()
-                waited = True
-                continue  # what the cycle was for may be gone
-            waited = False
             if not self._changed.is_set():
                 self._progress.idle(limit)
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(limit):
                     await self._changed.wait()
+            except TimeoutError:
+                return
             self._progress.working()
             self._changed.clear()
+            await self._wait_for_burst_to_end()
 
     async def _wait_for_burst_to_end(self) -> None:
         # A burst of changes belongs to one cycle, but the wait is no longer than the last cycle was.

@@ -437,7 +437,8 @@ class Scheduler:
     # ---- from the cache and the configuration ------------------------------------------------------------
 
     def _pod_added(self, pod: Pod) -> None:
-        self.cycle_loop.pod_added(pod)
+        if self.source.configuration.deviations.bare_pods:  # otherwise its PodGroup follows
+            self.cycle_loop.pod_added(pod)
         self.reporter.metrics.watched(pod, time.time())
 
     def _object_deleted(self, kind: str, namespace: str, name: str, uid: str) -> None:
