@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from volcano_py.api.kinds import NATIVE_PODGROUP
+from volcano_py.api.kinds import COMPOSITE_PODGROUP, NATIVE_PODGROUP
+
+NATIVE_PLURALS = (NATIVE_PODGROUP.plural, COMPOSITE_PODGROUP.plural)
+"""Kinds that informers name with their API group."""
 
 Request = tuple[str, str, str, bool]
 """HTTP method (LIST for the GET of a list), resource (plural), subresource, whether it is a watch."""
@@ -25,6 +28,6 @@ def describe(method: str, target: str) -> Request:
     if method == "GET" and not watch and found["name"] is None:
         method = "LIST"
     resource = found["resource"]
-    if parts.path.startswith(f"/apis/{NATIVE_PODGROUP.group}/") and resource == NATIVE_PODGROUP.plural:
+    if parts.path.startswith(f"/apis/{NATIVE_PODGROUP.group}/") and resource in NATIVE_PLURALS:
         resource = f"{resource}.{NATIVE_PODGROUP.group}"  # Volcano's are called podgroups, too
     return method, resource, found["sub"] or "", watch
