@@ -103,6 +103,7 @@ async def test_endpoints(world):
     world.api.put(queue("team"))
     world.api.put(job())
     await world.until(lambda: world.phase() == "Pending")
+    await world.until(lambda: (world.api.get(kinds.QUEUE, "default") or {}).get("status", {}).get("pending") == 1)
     async with aiohttp.ClientSession() as session:
         async with session.get(f"http://127.0.0.1:{health}/healthz") as answer:
             assert (answer.status, await answer.text()) == (200, "ok")
