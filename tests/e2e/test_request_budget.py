@@ -245,10 +245,8 @@ async def test_parity_with_pod_groups_costs_no_more_than_before(tmp_path: Path) 
         await asyncio.gather(*(at.client.create(POD, pod(name), "default") for name in names))
         found = await at.cost(lambda: at.bound(*names), "the pods are not bound")
         events = {what: found.pop(what, 0) for what in ("create events", "patch events")}
-        assert found == {
-            "create podgroups": 10,
-            "create pods/binding": 10,
-            "patch podgroups": 20,
-            "patch pods": 10,
-        }
+        statuses = found.pop("patch podgroups")
+        assert found == {"create podgroups": 10, "create pods/binding": 10, "patch pods": 10}
+        # Inqueue and Running; another one for a group whose pod is received in a later cycle than the group.
+        assert 20 <= statuses <= 30
         assert events["create events"] <= 30 and sum(events.values()) <= 40  # Volcano repeats those of PodGroups
