@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 Amounts = dict[str, Fraction]
@@ -23,6 +23,8 @@ ENDED = ("Succeeded", "Failed")
 WHOLE_WITHIN = 4.0
 """Seconds within which the binds of a gang have been tried, all of them, unless something has disturbed it: shorter
 than the time in which other pods end and make room for the rest."""
+EVICTED_WITHIN = 8.0
+"""Seconds within which an eviction on its way has taken effect: longer than any injected delay of a request."""
 STEAL_NOTICED = 13.0
 """Seconds after which a leader must have noticed that another candidate has taken its Lease: its renew deadline, and
 the time that a request may take."""
@@ -95,6 +97,16 @@ class _Gang:
     pods: set[str] = field(default_factory=set)
 
 
+class _OverLimit(NamedTuple):
+    """A queue with more bound than its capability, at some time."""
+
+    at: float
+    text: str
+    limit: Fraction
+    bound: dict[str, Fraction]
+    """Amounts by UID of the pod."""
+
+
 @dataclass
 class Oracle:
     """Observes every write. `violations` are texts, the first one first."""
@@ -112,6 +124,9 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
+    _over: list[_OverLimit] = field(default_factory=list)
+    _evicted: set[str] = field(default_factory=set)
+    """Pods that the product has evicted, by UID."""
     _tried: dict[str, _Gang] = field(default_factory=dict)
     """Gangs whose binds have begun."""
     _changed: dict[str, float] = field(default_factory=dict)
@@ -134,6 +149,7 @@ class Oracle:
         key = _key(obj)
         before = self.objects[kind].get(key)
         self._check_gangs(now)
+        self._check_over(now)
         if type_ == "DELETED":
             self.objects[kind].pop(key, None)
             self._gang_changed(now, group_of(obj) if kind == "pods" else key)
@@ -268,6 +284,7 @@ class Oracle:
 
     def _check_eviction(self, now: float, pod: Object) -> None:
         self.evictions += 1
+        self._evicted.add(pod["metadata"]["uid"])
         conditions = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or ()}
         if "DisruptionTarget" not in conditions:
             self._wrong(now, f"pod {_key(pod)} is evicted without the condition DisruptionTarget")
@@ -340,12 +357,22 @@ class Oracle:
                         limits[name] = max(known, amount(capability[name]))
             members = self._of_queue(queue, now)
             for name, limit in limits.items():
-                total = sum((requests(other).get(name, Fraction()) for other in members), Fraction())
+                bound = {m["metadata"]["uid"]: requests(m).get(name, Fraction()) for m in members}
+                total = sum(bound.values(), Fraction())
                 if limit is not None and total > limit:
                     text = f"has a capability of {float(limit):g} {name}, and {float(total):g} are bound"
-                    self._wrong(now, f"queue {queue} {text} after {_key(pod)}")
+                    self._over.append(_OverLimit(now, f"queue {queue} {text} after {_key(pod)}", limit, bound))
             spec = (self.objects["queues.scheduling.volcano.sh"].get(queue) or {}).get("spec") or {}
             queue = (spec.get("parent") or "") if self.trees else ""
+
+    def _check_over(self, now: float) -> None:
+        """Queues above their capability, unless evictions were on their way that make up for it: a queue at its limit
+        gets the place of a victim at once, as in Volcano, and the bind may arrive before the eviction."""
+        while self._over and now - self._over[0].at > EVICTED_WITHIN:
+            over = self._over.pop(0)
+            kept = sum((amount_ for uid, amount_ in over.bound.items() if uid not in self._evicted), Fraction())
+            if kept > over.limit:
+                self._wrong(over.at, over.text)
 
     def _of_queue(self, queue: str, now: float) -> list[Object]:
         """The bound pods of a queue and of those below it. A pod that is being deleted counts on its node, but not in
