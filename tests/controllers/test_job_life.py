@@ -63,6 +63,24 @@ async def test_nothing_is_written_when_nothing_changes(world):
     assert world.api.writes == before
 
 
+async def test_a_job_whose_podgroup_cannot_be_deleted_is_tried_again_with_pauses(world):
+    await start_running(world, job())
+    rejected = []
+
+    def refuse(method, path):
+        if method != "DELETE" or "/podgroups/" not in path:
+            return None
+        rejected.append(path)
+        return Refused(422, "Invalid", "a webhook rejects it")
+
+    world.api.refuse = refuse
+    world.run_pods("Succeeded")
+    await world.until(lambda: len(rejected) >= 3)
+    before = len(rejected)
+    await asyncio.sleep(0.3)
+    assert len(rejected) - before <= 8, "a status of this controller causes a synchronization without a pause"
+
+
 async def test_a_status_that_another_client_has_written_is_corrected(world):
     await start_running(world, job())
     world.api.change(kinds.JOB, "train", {"status": {"running": 1, "pending": 1}})

@@ -129,6 +129,8 @@ class Oracle:
     """Pods that the product has evicted, by UID."""
     _tried: dict[str, _Gang] = field(default_factory=dict)
     """Gangs whose binds have begun."""
+    _attempted: dict[str, set[str]] = field(default_factory=dict)
+    """Pods of each gang whose bind has been sent before, by UID."""
     _changed: dict[str, float] = field(default_factory=dict)
     """When a gang has lost a member, or its minimum was changed, last: a watch that is late does not show it."""
     _disturbed: float = -1e9
@@ -244,8 +246,19 @@ class Oracle:
                 for other in self.objects["pods"].values()
                 if group_of(other) == name and (other["spec"].get("nodeName") or not active(other))
             ]
-            gang = self._tried[name] = _Gang(now, (group["spec"].get("minMember") or 1) - len(started))
-        gang.pods.add(pod["metadata"]["uid"])
+            # A rejected bind is repeated after a pause of its own.
+            tried = [
+                uid
+                for other in self.objects["pods"].values()
+                if group_of(other) == name
+                and other not in started
+                and (uid := other["metadata"]["uid"]) in self._attempted.get(name, ())
+            ]
+            wanted = (group["spec"].get("minMember") or 1) - len(started)
+            gang = self._tried[name] = _Gang(now, wanted, set(tried))
+        uid = pod["metadata"]["uid"]
+        gang.pods.add(uid)
+        self._attempted.setdefault(name, set()).add(uid)
 
     def _gang_changed(self, now: float, name: str) -> None:
         self._tried.pop(name, None)

@@ -85,6 +85,8 @@ class JobController:
         self._held = Held()
         self._written: dict[str, int] = {}
         """Per Job: the version of the object after the last write of this controller."""
+        self._writing: set[str] = set()
+        """Jobs whose status this controller may be writing now."""
         self._stuck: set[str] = set()
         """Jobs that are blocked by another object."""
         self._jobs: Mirror[Job] = cluster.mirror(JOB)
@@ -182,10 +184,15 @@ class JobController:
         self._measure(job, instructions)
 
     async def _carry_out(self, instructions: list[Instruction], job: Job) -> None:
-        await self._executor.carry_out(instructions, job)
-        after = self._jobs.get(job.key)
-        if after is not None and after.metadata.resource_version != job.metadata.resource_version:
-            self._written[job.key] = version_of(after)
+        self._writing.add(job.key)
+        try:
+            await self._executor.carry_out(instructions, job)
+        finally:
+            # Also after a failure: an instruction before it may have written the status.
+            self._writing.discard(job.key)
+            after = self._jobs.get(job.key)
+            if after is not None and after.metadata.resource_version != job.metadata.resource_version:
+                self._written[job.key] = version_of(after)
 
     def _hold_back(self, job: Job, instructions: list[Instruction]) -> list[Instruction]:
         """Delay a status write that changes only counters, until it is due."""
@@ -334,7 +341,8 @@ class JobController:
 
     def _job_updated(self, old: Job, new: Job) -> None:
         request = events.job_updated(old, new)
-        if request is None and old.status != new.status and version_of(new) > self._written.get(new.key, 0):
+        by_others = new.key not in self._writing and version_of(new) > self._written.get(new.key, 0)
+        if request is None and old.status != new.status and by_others:
             # Another client wrote the status, or the API server was restored from a backup: count the pods again.
             request = Request(bus.OUT_OF_SYNC)
         if request is not None:
