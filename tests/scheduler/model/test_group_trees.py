@@ -144,6 +144,17 @@ def test_a_tree_deeper_than_four_levels() -> None:
     assert deep.jobs[ROOT].pod_group is not None
 
 
+@pytest.mark.parametrize("from_the_root", [True, False])
+def test_a_chain_of_thousands_of_groups_is_followed_only_so_far(from_the_root: bool) -> None:
+    names = [f"c{i:04}" for i in range(1500)]
+    chain = [composite(name, names[i - 1] if i else "") for i, name in enumerate(names)]
+    groups = (*chain, pod_group("a", names[-1]))
+    cluster = model(*(groups if from_the_root else reversed(groups)), pod("a-0", "a"))
+    (uid,) = cluster.jobs
+    assert cluster.jobs[uid].pod_group is None
+    assert "more than 4 levels" in cluster.native_groups.obstacle(uid)
+
+
 def test_an_invalid_policy_in_a_tree_names_the_group_and_the_field() -> None:
     cluster = model(composite("root"), pod_group("a", "root", least=0), pod("a-0", "a"))
     why = f"{NATIVE}/a: spec.schedulingPolicy.gang.minCount: 0; use 1 or more"

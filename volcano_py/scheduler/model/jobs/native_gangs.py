@@ -28,6 +28,9 @@ from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import NativeGroupStatus
 
+MOST_ABOVE = 32
+"""How many groups above one are followed. More are as good as none: a tree has four levels, and each change of a group
+would cost as much as the chain is long."""
 _Id = tuple[str, str]
 """The kind in the model, and the key, `namespace/name`."""
 
@@ -150,9 +153,10 @@ class NativeGroups:
         return found
 
     def _job(self, at: _Id) -> str:
-        """The UID of the job of a group: that of its root, or of the first group above it that does not exist."""
+        """The UID of the job of a group: that of its root, or of the first group above it that does not exist or is too
+        far above."""
         seen = [at]
-        while (group := self._groups.get(at)) is not None and (parent := _parent(group)):
+        while len(seen) <= MOST_ABOVE and (group := self._groups.get(at)) is not None and (parent := _parent(group)):
             at = COMPOSITE, parent
             if at in seen:
                 at = min(seen[seen.index(at) :])
@@ -190,13 +194,16 @@ class NativeGroups:
     def _whole_tree(self, root: gang.CompositePodGroup) -> tuple[GroupTree | None, str]:
         """The tree of a root, or why it is none."""
         if _parent(root):
-            circle = [root.metadata.name]
+            above = [root.metadata.name]
             at: gang.AnyGroup | None = self._groups.get((COMPOSITE, _parent(root)))
-            while at is not None and at is not root:
-                circle.append(at.metadata.name)
+            while at is not None and at is not root and len(above) <= MOST_ABOVE:
+                above.append(at.metadata.name)
                 at = self._groups.get((COMPOSITE, _parent(at)))
-            names_ = ", ".join(circle)
-            return None, f"{COMPOSITE}: the parents of {names_} form a circle; correct parentCompositePodGroupName"
+            if at is root:
+                names_ = ", ".join(above)
+                return None, f"{COMPOSITE}: the parents of {names_} form a circle; correct parentCompositePodGroupName"
+            where = f"{COMPOSITE}/{root.metadata.name}"
+            return None, f"the groups above and below {where} have more than {MOST_LEVELS} levels"
         try:
             tree = self._tree((COMPOSITE, root.metadata.key))
         except ValueError as error:
@@ -206,9 +213,13 @@ class NativeGroups:
             return None, f"the groups below {where} have {tree.levels} levels; use at most {MOST_LEVELS}"
         return tree, ""
 
-    def _tree(self, at: _Id) -> GroupTree:
+    def _tree(self, at: _Id, above: int = 0) -> GroupTree:
         """A group with all below it. Raises ValueError if a field of one of them is invalid."""
         group = self._groups[at]
+        if above > MOST_ABOVE:
+            raise ValueError(
+                f"{at[0]}/{group.metadata.name}: {above} groups are above it; use at most {MOST_LEVELS} levels"
+            )
         rows = sorted(
             (self._groups[child].metadata.creation_timestamp or "", child[1], child)
             for child in (self._below.get(at[1], ()) if at[0] == COMPOSITE else ())
@@ -217,7 +228,7 @@ class NativeGroups:
             least = least_of(group)
         except ValueError as error:
             raise ValueError(f"{at[0]}/{group.metadata.name}: {error}") from None
-        return GroupTree(group, tuple(self._tree(child) for _, _, child in rows), least)
+        return GroupTree(group, tuple(self._tree(child, above + 1) for _, _, child in rows), least)
 
 
 def _parent(group: gang.AnyGroup) -> str:
