@@ -12,7 +12,7 @@ import pytest
 from volcano_py.scheduler.explain.blocker import causes
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
+from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
@@ -105,8 +105,8 @@ def running(job: str, started: str, limit: str | None) -> Callable[[float], Sess
     return lambda now: run_once(simulation.cluster, conf, now, assume=False).session
 
 
-def members(needs: float, count: int, nodes: int) -> list[Members]:
-    return [Members(np.array([needs]), [0], count, np.ones(nodes, dtype=bool))]
+def members(needs: float, count: int, nodes: int) -> list[GangMembers]:
+    return [GangMembers(np.array([needs]), [0], count, np.ones(nodes, dtype=bool))]
 
 
 def ends(*pods: tuple[float, int, float]) -> ExpectedEnds:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.scheduler.churn import CONF, plans
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
+from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.reservations.running_pods import _build, running_pods
@@ -52,7 +52,7 @@ def test_the_start_is_the_earliest_of_all_times(seed: int) -> None:
     others: list[Reserved] = []
     for i in range(4):
         limit = float(rng.randint(1, 4))
-        gang = [Members(np.array([1.0]), [0], rng.randint(1, nodes * 2), np.ones(nodes, dtype=bool))]
+        gang = [GangMembers(np.array([1.0]), [0], rng.randint(1, nodes * 2), np.ones(nodes, dtype=bool))]
         near = rng.choice([None, 0.0, 3.0, 100.0])
         found = earliest_start(f"j{i}", gang, limit, 0.0, np.array([idle]), ends, others, near=near)
         expected = by_trying(1.0, gang[0].count, limit, idle, pods, others)

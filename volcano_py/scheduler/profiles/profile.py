@@ -10,7 +10,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.held_nodes import OWNER, TEXT
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC
-from volcano_py.scheduler.profiles.attempts.class_views import ClassViews, by_class, first_rejection
+from volcano_py.scheduler.profiles.attempts.class_views import PodClassViews, by_class, first_rejection
 from volcano_py.scheduler.profiles.attempts.feasible import Feasible, fitting
 from volcano_py.scheduler.profiles.attempts.node_sample import NodeSample
 from volcano_py.scheduler.profiles.attempts.scoring import in_range, normalized
@@ -95,7 +95,7 @@ class Profile:
         self._far_scores = [s for s in self._score if not by_class(s)]
         weighted = [(s, self._weights.get(s.name, 1)) for s in self._score]
         self._sample = NodeSample(config.percentage)
-        self._views = ClassViews(self._cluster, self._filter, weighted)
+        self._views = PodClassViews(self._cluster, self._filter, weighted)
         self.reserve: list[Reserve] = at("reserve")
         self.permit: list[Permit] = at("permit")
         self.pre_bind: list[PreBind] = at("preBind")

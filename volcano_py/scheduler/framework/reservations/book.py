@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved, earliest_start
+from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
-from volcano_py.scheduler.framework.reservations.plans import KeptReservations, Plan
+from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
@@ -56,7 +56,7 @@ class Book:
         """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
         self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, ReservationPlan] = {}
         """By job."""
         self.reasons: list[Reason] = []
         self._session = session
@@ -145,7 +145,7 @@ class Book:
         after = self._permitted_at(job, gang)
         if after is None:
             return None
-        plan = Plan(
+        plan = ReservationPlan(
             None,
             session.now,
             self._ends_now(),
@@ -182,7 +182,7 @@ class Book:
         self.reserved.append(found)
         return found
 
-    def _permitted_at(self, job: SessionJob, gang: list[Members]) -> float | None:
+    def _permitted_at(self, job: SessionJob, gang: list[GangMembers]) -> float | None:
         """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
         never."""
         session, limits = self._session, self._session.limits
@@ -207,7 +207,7 @@ class Book:
             return None
         return max(session.now, float(times[order][enough[0]]))
 
-    def _share(self, gang: list[Members]) -> float:
+    def _share(self, gang: list[GangMembers]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""
         total, rows = self._session.total, self._session.table.rows
         needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
@@ -220,7 +220,7 @@ class Book:
             self._merged = self._ends.with_pods(self._new.values())
         return self._merged
 
-    def _gang(self, job: SessionJob) -> list[Members]:
+    def _gang(self, job: SessionJob) -> list[GangMembers]:
         """The pods that the gang needs to start, by class."""
         session = self._session
         missing = job.min_available - job.ready_num
@@ -231,7 +231,7 @@ class Book:
             or any(sub.constraint for sub in job.sub_jobs.values() if sub.uid != job.uid)
         ):
             return []  # complete gangs, and no sub-groups with domains of their own
-        found: dict[int, Members] = {}
+        found: dict[int, GangMembers] = {}
         self._open = True
         try:
             for task in pending:
@@ -243,7 +243,7 @@ class Book:
                     return []
                 nodes = session.placement.accepted(task, check_capacity=False)
                 rows = task.spec_class.checked_rows(session.table)
-                found[task.spec_class.id] = Members(task.spec_class.vector(session.table), rows, 1, nodes, task)
+                found[task.spec_class.id] = GangMembers(task.spec_class.vector(session.table), rows, 1, nodes, task)
         finally:
             self._open = False
         return list(found.values())

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class Members(Struct):
+class GangMembers(Struct):
     """Equal pods of a gang."""
 
     needs: Floats
@@ -35,7 +35,7 @@ class Members(Struct):
     task: Task | None = None
     """One of the pods."""
 
-    def same_as(self, other: Members) -> bool:
+    def same_as(self, other: GangMembers) -> bool:
         return (
             self.count == other.count
             and self.rows == other.rows
@@ -62,7 +62,7 @@ class Reserved(Struct, dict=True):
 
 def earliest_start(
     job: str,
-    gang: Sequence[Members],
+    gang: Sequence[GangMembers],
     limit: float | None,
     now: float,
     idle: Floats,
@@ -146,7 +146,7 @@ def _first(times: Floats, begin: int, last: int, near: float | None, fits: Calla
     return low
 
 
-def _place(gang: Sequence[Members], free: Floats, idle: Floats, domain: Bools) -> Floats | None:
+def _place(gang: Sequence[GangMembers], free: Floats, idle: Floats, domain: Bools) -> Floats | None:
     """The amounts of a gang on its nodes; None: it does not fit."""
     free = free.copy()
     taken = np.zeros_like(free)

@@ -8,13 +8,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.reservations.earliest_start import Members, Reserved
+from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved
 from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds
 
 Floats = NDArray[np.float64]
 
 
-class Plan(Struct):
+class ReservationPlan(Struct):
     """A reservation, and what it was computed from."""
 
     reserved: Reserved | None
@@ -22,7 +22,7 @@ class Plan(Struct):
     """When."""
     ends: ExpectedEnds
     idle: Floats
-    gang: list[Members]
+    gang: list[GangMembers]
     limit: float | None
     domains: list[NDArray[np.bool_]]
     after: float
@@ -30,7 +30,7 @@ class Plan(Struct):
     before: list[Reserved]
     """The reservations that come first."""
 
-    def holds(self, now: float, of: Plan) -> bool:
+    def holds(self, now: float, of: ReservationPlan) -> bool:
         """Whether a plan from what another one is computed from would be the same: nothing has changed but the time,
         which is still before the start."""
         return (
@@ -56,5 +56,5 @@ class KeptReservations:
     since: dict[str, float] = field(default_factory=dict)
     reserved: list[Reserved] = field(default_factory=list)
     """The last ones, for figures."""
-    plans: dict[str, Plan] = field(default_factory=dict)
+    plans: dict[str, ReservationPlan] = field(default_factory=dict)
     """By job: those of the last session."""

@@ -30,7 +30,7 @@ _MOST_VIEWS = 256
 _Key = tuple[SpecClass, int, frozenset[str], bool]
 
 
-class ClassView:
+class PodClassView:
     """The results for one class of pods. `filters` and `scores` are the plugins that take part."""
 
     def __init__(self, columns: Columns, filters: Sequence[Filter], scores: Sequence[tuple[Score, int]]) -> None:
@@ -61,16 +61,16 @@ class ClassView:
         """The fault of a score that is out of range."""
 
 
-class ClassViews:
+class PodClassViews:
     """The views of a profile. `filters` and `scores` (with weights) in their order."""
 
     def __init__(self, cluster: Cluster, filters: Sequence[Filter], scores: Sequence[tuple[Score, int]]) -> None:
         self._cluster = cluster
         self._filters = [f for f in filters if f.scope is not DOMAIN]
         self._scores = [(s, weight) for s, weight in scores if by_class(s)]
-        self._views: dict[_Key, ClassView] = {}
+        self._views: dict[_Key, PodClassView] = {}
 
-    def of(self, state: CycleState, pod: PodInfo) -> ClassView:
+    def of(self, state: CycleState, pod: PodInfo) -> PodClassView:
         """The view of a pod's class, up to date."""
         columns = self._cluster.columns
         filters = [f for f in self._filters if f.name not in state.skip_filter]
@@ -86,7 +86,7 @@ class ClassViews:
             self._update(view, state, pod)
         return view
 
-    def rejections(self, view: ClassView, state: CycleState, pod: PodInfo) -> Sequence[Status | None]:
+    def rejections(self, view: PodClassView, state: CycleState, pod: PodInfo) -> Sequence[Status | None]:
         """Why the view's filters reject nodes, by column; None for nodes that they accept."""
         for i in view.unknown:
             status = self._status(view, state, pod, view.columns.infos[i])
@@ -94,7 +94,7 @@ class ClassViews:
         view.unknown.clear()
         return view.rejections
 
-    def _make(self, state: CycleState, pod: PodInfo, columns: Columns, filters: Sequence[Filter]) -> ClassView:
+    def _make(self, state: CycleState, pod: PodInfo, columns: Columns, filters: Sequence[Filter]) -> PodClassView:
         active = []
         for score, weight in self._scores:
             with contained(score.name, "PreScore"):
@@ -103,7 +103,7 @@ class ClassViews:
                 active.append((score, weight))
             elif status.code is not Code.SKIP:
                 raise PluginFault(score.name, "PreScore", status.message)
-        view = ClassView(columns, filters, active)
+        view = PodClassView(columns, filters, active)
         view.fits_static = np.ones(len(columns), dtype=np.bool_)
         for f in filters:
             if f.scope is STATIC:
@@ -121,7 +121,7 @@ class ClassViews:
         self._look(view, state, pod, np.arange(len(columns)), columns)
         return view
 
-    def _update(self, view: ClassView, state: CycleState, pod: PodInfo) -> None:
+    def _update(self, view: PodClassView, state: CycleState, pod: PodInfo) -> None:
         columns = view.columns
         changed = list(dict.fromkeys(columns.log[view.seen :]))
         view.seen = len(columns.log)
@@ -149,7 +149,7 @@ class ClassViews:
                 total += weight * value
             view.scores[i] = total
 
-    def _look(self, view: ClassView, state: CycleState, pod: PodInfo, nodes: Indices, columns: AnyColumns) -> None:
+    def _look(self, view: PodClassView, state: CycleState, pod: PodInfo, nodes: Indices, columns: AnyColumns) -> None:
         """Evaluate the LOCAL rules for some nodes, in one pass."""
         ok = view.fits_static[nodes]
         for f in view.local_filters:
@@ -170,7 +170,12 @@ class ClassViews:
         view.scores[nodes] = total
 
     def _status(
-        self, view: ClassView, state: CycleState, pod: PodInfo, node: NodeInfo, filters: Sequence[Filter] | None = None
+        self,
+        view: PodClassView,
+        state: CycleState,
+        pod: PodInfo,
+        node: NodeInfo,
+        filters: Sequence[Filter] | None = None,
     ) -> Status:
         """The first rejection of a node, with the pods that are nominated to it and without, or success.
 
@@ -187,7 +192,7 @@ class ClassViews:
                 return status
         return first_rejection(filters, state, pod, node)
 
-    def _valid(self, view: ClassView, score: Score, values: Ints) -> Ints:
+    def _valid(self, view: PodClassView, score: Score, values: Ints) -> Ints:
         invalid = values[(values < 0) | (values > MAX_SCORE)]
         if len(invalid):
             view.fault = _out_of_range(score, invalid[0])

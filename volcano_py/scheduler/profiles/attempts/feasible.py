@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from volcano_py.scheduler.profiles.attempts.class_views import ClassView
+from volcano_py.scheduler.profiles.attempts.class_views import PodClassView
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.faults import contained
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -25,7 +25,7 @@ class Feasible:
     __slots__ = ("_nodes", "count", "ok", "rejected", "view")
 
     def __init__(
-        self, view: ClassView, ok: Bools, rejected: Mapping[str, Status] = {}, nodes: Indices | None = None
+        self, view: PodClassView, ok: Bools, rejected: Mapping[str, Status] = {}, nodes: Indices | None = None
     ) -> None:
         self.view = view
         self.ok = ok

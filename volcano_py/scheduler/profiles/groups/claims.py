@@ -20,7 +20,7 @@ from volcano_py.scheduler.profiles.cluster import Cluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
-class Groups(Protocol):
+class ClaimedGroups(Protocol):
     """What this module reads of a handle, or of the world."""
 
     cluster: Cluster
@@ -30,7 +30,7 @@ class Groups(Protocol):
 GATE = "DRAWorkloadResourceClaims"
 
 
-def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
+def shared_with(world: ClaimedGroups, pod: PodInfo, claim: str) -> PodGroup | None:
     """The pod's group, if the claim (`namespace/name`) is one of the group."""
     group = world.cluster.groups.get(pod.group) if pod.group and GATE in world.features else None
     if group is None or claim not in claims_of(group):
@@ -46,7 +46,7 @@ def shared_with(world: Groups, pod: PodInfo, claim: str) -> PodGroup | None:
     return None
 
 
-def to_allocate(world: Groups, pod: PodInfo) -> list[str]:
+def to_allocate(world: ClaimedGroups, pod: PodInfo) -> list[str]:
     """The claims of a pod that have no allocation yet, as `namespace/name`."""
     claims = world.cluster.model.claims.resource_claims
     keys = (f"{pod.namespace}/{made}" for _, made in claim_names(pod.pod) if made)
@@ -62,7 +62,7 @@ def claims_of(group: PodGroup) -> list[str]:
 
 
 def for_group(
-    world: Groups, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
+    world: ClaimedGroups, pod: PodInfo, step: PreBindStep, allocations: Mapping[str, dra.JsonMap | None]
 ) -> PreBindStep:
     """The step of a pod's binding, for its group if the claim is shared. Each member writes the same allocation,
     because any of them may be the first. `allocations`: those decided before, by claim."""

@@ -16,7 +16,7 @@ from volcano_py.scheduler.profiles.groups import attempt
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
 from volcano_py.scheduler.profiles.groups.checks import problem_of
 from volcano_py.scheduler.profiles.groups.claims import to_allocate
-from volcano_py.scheduler.profiles.groups.preemption import Preempted, preempt
+from volcano_py.scheduler.profiles.groups.preemption import GroupPreempted, preempt
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
 from volcano_py.scheduler.profiles.groups.tree import Tree, priority_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
@@ -167,7 +167,7 @@ class RootCycles:
                 self._failed(group, members, _NOTHING_TRIED)
                 return
             claims = _DEALLOCATED
-        found = Preempted("", nodes=None)
+        found = GroupPreempted("", nodes=None)
         if profile.preempts_for_groups:
             found = preempt(
                 self._cluster,
@@ -186,7 +186,7 @@ class RootCycles:
             self._evict(members[0].pod, found)
         self._queue.rejected(group, members, self._world.now, error=False)
 
-    def _evict(self, pod: PodInfo, found: Preempted) -> None:
+    def _evict(self, pod: PodInfo, found: GroupPreempted) -> None:
         """Evict the victims of a group, in the name of its first pod, whose node weaker nominated pods lose."""
         node = (found.nodes or {}).get(pod.key)
         for other in list(self._cluster.nominated(node)) if node else ():

@@ -23,7 +23,7 @@ from volcano_py.scheduler.profiles.queue import QueuedPod
 PREFIX = "pod group preemption: "
 
 
-class Preempted(NamedTuple):
+class GroupPreempted(NamedTuple):
     """What preemption by a group has found."""
 
     message: str
@@ -43,19 +43,19 @@ def preempt(
     waiting: Sequence[QueuedPod],
     profile_of: Callable[[PodInfo], Profile],
     attempt: Callable[[], Result],
-) -> Preempted:
+) -> GroupPreempted:
     """`never`: the group must not evict. `attempt`: tries the group in the trial."""
     if never:
-        return Preempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", nodes=None)
+        return GroupPreempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", nodes=None)
     for queued in waiting:
         node = cluster.nodes.get(queued.pod.pod.status.nominated_node_name)
         if node is not None and any(
             evicted_by_scheduler(p) and units.priority(p) < priority for p in node.pods.values()
         ):
-            return Preempted(f"{PREFIX}ongoing preemption on nominated nodes", True, None)
+            return GroupPreempted(f"{PREFIX}ongoing preemption on nominated nodes", True, None)
     weaker = units.below(priority)
     if not weaker:
-        return Preempted(f"{PREFIX}No preemption victims found for incoming preemptor", True)
+        return GroupPreempted(f"{PREFIX}No preemption victims found for incoming preemptor", True)
     weaker.sort(key=units.importance)
     with trial.undone():
         put_back = {p.key: trial.evict(p) for unit in weaker for p in unit}
@@ -67,7 +67,7 @@ def preempt(
             cluster.without_images = False
         placed = result.placed()
         if not result.ok:
-            return Preempted(f"{PREFIX}{', '.join(result.reasons)}")
+            return GroupPreempted(f"{PREFIX}{', '.join(result.reasons)}")
         budgets = list(cluster.budgets.values())
         violating, others = split_by_budgets(
             weaker, budgets, lambda unit: [i for p in unit for i in covering(p, budgets)]
@@ -83,7 +83,7 @@ def preempt(
                 victims += unit
         nodes = {q.pod.key: found.node for q, found in placed}
     text = f"{PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
-    return Preempted(text, True, nodes, tuple(victims))
+    return GroupPreempted(text, True, nodes, tuple(victims))
 
 
 class _Affected:
