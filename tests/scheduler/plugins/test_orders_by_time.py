@@ -53,6 +53,16 @@ def test_a_deadline_that_cannot_be_met_is_explained() -> None:
     assert "cannot be met: the limit of its run time ends 360" in text_of_job and "change the annotation" in text_of_job
 
 
+def test_a_deadline_that_cannot_be_read_is_reported() -> None:
+    annotations = {"volcano.sh/deadline": "tomorrow"}
+    jobs = {"soon": {"min": 1, "minResources": {"cpu": 1}, "pods": 0, "metadata": {"annotations": annotations}}}
+    simulation = Simulation(manifests({"nodes": {"n1": {"cpu": 2}}, "jobs": jobs}))
+    text = configuration({"actions": "enqueue, allocate", "plugins": [["gang"], ["earliest-deadline"]]})
+    report = run_once(simulation.cluster, load(text, REGISTRY.actions), simulation.now)
+    [event] = [each for notes in report.session.notes.values() for each in notes if each.reason == "InvalidDeadline"]
+    assert "'tomorrow' is neither a time" in event.message and event.name == "soon"
+
+
 def test_the_scheduler_wakes_when_a_deadline_can_no_longer_be_met() -> None:
     annotations = {"volcano.sh/deadline": "3h", "volcano.sh/max-run-time": "2h"}
     jobs = {"later": {"min": 1, "minResources": {"cpu": 9}, "pods": 0, "metadata": {"annotations": annotations}}}

@@ -50,7 +50,11 @@ class EarliestDeadline(Plugin):
             return (2, deadline) if late(job) > 0 else (0, deadline)
 
         def enqueueable(job: SessionJob) -> Vote:
-            if late(job) <= 0:
+            given = annotation_of(job)
+            if given and deadline_of(job) == inf:
+                text = f"annotation {DEADLINE}: {given!r} is neither a time (2026-11-28T18:00:00Z) nor a duration (6h)"
+                session.note(job, "Warning", "InvalidDeadline", f"{text}; the job has no deadline")
+            if late(job) <= 0 or not self.arguments.reject:
                 session.wake_at(session.now - late(job))
                 return Vote.ABSTAIN
             text = (
@@ -62,14 +66,18 @@ class EarliestDeadline(Plugin):
             return Vote.REJECT
 
         session.add_job_order(key)
-        if self.arguments.reject:
-            session.add_job_enqueueable(enqueueable)
+        session.add_job_enqueueable(enqueueable)
+
+
+def annotation_of(job: SessionJob) -> str:
+    """The annotation of the job's PodGroup; empty if there is none."""
+    group = job.pod_group
+    return (group.metadata.annotations or {}).get(DEADLINE, "") if group is not None else ""
 
 
 def deadline_of(job: SessionJob) -> float:
     """In seconds since the epoch; infinite if the job has none, or one that cannot be read."""
-    group = job.pod_group
-    text = (group.metadata.annotations or {}).get(DEADLINE) if group is not None else None
+    text = annotation_of(job)
     if not text:
         return inf
     for read in (parse_time, lambda given: job.created + parse_duration(given)):
