@@ -13,7 +13,7 @@ import pytest
 from tests.faults.local_dispatcher import LocalDispatcher
 from tests.faults.scheduling import Cluster, cluster, until
 from tests.faults.tasks import Killed, Recorded, Tasks
-from volcano_py.api.kinds import POD
+from volcano_py.api.kinds import COMPOSITE_PODGROUP, POD
 from volcano_py.scheduler.cache.kinds import watched
 from volcano_py.scheduler.dispatch import handle
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
@@ -21,8 +21,10 @@ from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.runtime.server import Scheduler
 
 QUICK = {"leader_elect": True, "lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.2}
-INFORMERS = {f"informer {entry.plural}" for entry in watched(DEFAULT_GATES)}
+INFORMERS = {f"informer {entry.plural}" for entry in watched(DEFAULT_GATES) if entry.rt != COMPOSITE_PODGROUP}
 """They list again."""
+NOT_SERVED = {f"informer {e.plural}" for e in watched(DEFAULT_GATES) if e.rt == COMPOSITE_PODGROUP}
+"""It waits until its kind is served, which is not the case on the 1.36 cluster of these tests."""
 DECIDER = {
     "cache",
     "first lists",
@@ -34,6 +36,7 @@ DECIDER = {
     "resync",
     "device configuration",
     "chip reports",
+    "history",
     "extenders",
     "usage",
     "dispatcher",
@@ -82,7 +85,7 @@ async def test_every_task_is_replaced_or_ends_its_process(tmp_path: Path) -> Non
             await c.submit("first")
             await c.scheduled("first")
             alive = {one.name for one in tasks.created if one.alive and of_the_scheduler(one)}
-        assert alive - {"scheduler", "write"} == INFORMERS | DECIDER | DISPATCHER
+        assert alive - {"scheduler", "write"} == INFORMERS | NOT_SERVED | DECIDER | DISPATCHER
         async with started(c) as (scheduler, task, tasks):
             killed_ones = [tasks.kill(name) for name in INFORMERS]
             await until(lambda: all(one.raised for one in killed_ones), "not every informer could be killed")
