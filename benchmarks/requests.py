@@ -31,7 +31,7 @@ BATCHJOB = namespaced_kind("batch/v1", "jobs", "Job")
 LEFT_OUT = {("get", "leases"), ("update", "leases")}
 Key = tuple[str, str, str]
 Life = Callable[[Cluster, int, int], Awaitable[object]]
-"""Creates what has the given number, with so many pods."""
+"""Creates what has the given number, each with that many pods."""
 
 
 def bare(i: int) -> Manifest:
@@ -138,7 +138,7 @@ def counted(lines: list[bytes], after: int) -> Counted:
 
 
 async def create(c: Cluster, kind: Kind, pods: int, size: int, per_second: float) -> None:
-    """All at once, or so many pods a second."""
+    """All at once, or with this number of pods a second."""
     size = 1 if kind.single else size
     if not per_second:
         await rate(pods // size, lambda i: kind.life(c, i, size))
@@ -205,7 +205,7 @@ def _print_idle(found: Counted, spent: dict[str, float], nodes: int, seconds: fl
 @click.option("--size", default=20, show_default=True, help="Pods of a Job or gang.")
 @click.option("--nodes", default=0, help="By default one for 50 pods.")
 @click.option("--rate", "per_second", default=0.0, help="Pods that are created per second; by default all at once.")
-@click.option("--idle", default=0.0, help="Create nothing for so many seconds.")
+@click.option("--idle", default=0.0, help="Seconds in which nothing is created.")
 @click.option("--only", multiple=True, type=click.Choice(list(KINDS)), help="What is created; by default each of them.")
 def requests(pods: int, size: int, nodes: int, per_second: float, idle: float, only: tuple[str, ...]) -> None:
     """Requests, bytes and processor time a pod, by program, verb and resource."""

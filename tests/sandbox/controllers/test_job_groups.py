@@ -30,7 +30,7 @@ async def api(gates: str) -> AsyncIterator[Http]:
 
 def job(name: str = "train", *, group: str = "", owner: str = "", **spec: Any) -> Object:
     containers = [{"name": "c", "image": "busybox:1", "command": ["sleep", "600"]}]
-    template: Object = {"containers": containers, "restartPolicy": "Never", "schedulerName": "nobody"}
+    template: Object = {"containers": containers, "restartPolicy": "Never", "schedulerName": "another-scheduler"}
     if group:
         template["schedulingGroup"] = {"podGroupName": group}
     metadata: Object = {"name": name, "labels": {"volcano.sh/queue-name": "team", "app": "x"}}

@@ -18,7 +18,7 @@ from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 
 def missing_groups(job: SessionJob, tree: GroupTree) -> Cause | None:
     """The composite group, as low as possible, that has too few children with enough pods; None: the tree has all."""
-    able = {leaf.name: _able(_sub(job, leaf)) >= leaf.least for leaf in tree.pod_groups()}
+    able = {leaf.name: _sub(job, leaf).valid_num >= leaf.least for leaf in tree.pod_groups()}
     if tree.holds(lambda name: able[name]):
         return None
     at = tree
@@ -29,7 +29,7 @@ def missing_groups(job: SessionJob, tree: GroupTree) -> Cause | None:
         if leaf is None and below is not None:
             at = below
             continue
-        first = "" if leaf is None else f": {leaf.name} has {_able(_sub(job, leaf))} of {leaf.least}"
+        first = "" if leaf is None else f": {leaf.name} has {_sub(job, leaf).valid_num} of {leaf.least}"
         return table.GROUPS_INCOMPLETE.because(
             group=f"{COMPOSITE}/{at.name}", have=len(at.below) - len(short), need=at.least, first=first
         )
@@ -72,8 +72,3 @@ def _path(at: GroupTree, sub: SubJob) -> tuple[Level, ...]:
         if level.topology_key == at.topology_key and {uid.rpartition("/")[2] for uid in level.subs} == below
     )
     return sub.path[:size]
-
-
-def _able(sub: SubJob) -> int:
-    """How many pods of a PodGroup run or can still be placed."""
-    return sub.ready_num + sub.counts[st.PENDING] + sub.counts[st.PIPELINED]

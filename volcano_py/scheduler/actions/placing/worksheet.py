@@ -9,7 +9,6 @@ from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queu
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.task import Task
 
@@ -72,11 +71,7 @@ def _required_of(session: Session, job: SessionJob, group: GroupTree) -> list[st
         sub = job.sub_jobs[f"{job.uid}/{group.name}"]
         if session.states.sub_job_ready(job, sub):
             return []
-        return (
-            [sub.uid]
-            if sub.ready_num + sub.counts[st.PENDING] + sub.counts[st.PIPELINED] >= sub.min_available
-            else None
-        )
+        return [sub.uid] if sub.valid_num >= sub.min_available else None
     able = [found for child in group.below if (found := _required_of(session, job, child)) is not None]
     if len(able) < group.least:
         return None

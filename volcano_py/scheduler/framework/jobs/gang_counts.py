@@ -38,6 +38,11 @@ class GangCounts:
         return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
 
     @property
+    def valid_num(self) -> int:
+        """How many pods are placed or can still be placed."""
+        return self.ready_num + self.counts[st.PIPELINED] + self.counts[st.PENDING]
+
+    @property
     def pending_best_effort(self) -> int:
         return self.best_effort_counts[st.PENDING]
 

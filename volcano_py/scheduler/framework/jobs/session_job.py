@@ -194,9 +194,7 @@ class SessionJob(GangCounts):
     @staticmethod
     def _has_minimum(sub: SubJob, holds: Callable[[SubJob], bool]) -> bool:
         """Whether a PodGroup of a tree has enough pods, and the property."""
-        counts = sub.counts
-        able = sub.ready_num + counts[st.PIPELINED] + counts[st.PENDING]
-        return able >= sub.min_available and holds(sub)
+        return sub.valid_num >= sub.min_available and holds(sub)
 
     # ---- movement ---------------------------------------------------------------------------------------
 
@@ -237,10 +235,6 @@ class SessionJob(GangCounts):
         return self._roles
 
     # ---- counters ---------------------------------------------------------------------------------------
-
-    @property
-    def valid_num(self) -> int:
-        return self.ready_num + self.counts[st.PIPELINED] + self.counts[st.PENDING]
 
     @property
     def scheduled_num(self) -> int:

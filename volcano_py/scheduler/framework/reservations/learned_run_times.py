@@ -28,7 +28,7 @@ from volcano_py.scheduler.model.jobs.job import Job
 OBSERVATIONS = 32
 CLASSES = 1024
 LIES = 3
-"""So many jobs of a class must have outlived their limits, and more than half of those that stated one."""
+"""The number of jobs of a class that must have outlived their limits; also more than half of those that stated one."""
 _TOLERATED = 1.1
 """A job that needs a little more does not lie: its end is seen only after some seconds."""
 _ERRORS = 256
@@ -70,7 +70,7 @@ class LearnedRunTimes:
     """Grows with each observation."""
     quantile: float = 0.9
     least: int = 5
-    """So many observations must a class have."""
+    """The number of observations that a class must have."""
     _position: int | None = None
     _answers: dict[Kind, tuple[float | None, bool]] = field(default_factory=dict)
 
