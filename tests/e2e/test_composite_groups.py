@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.e2e.cluster import cluster, until
-from tests.e2e.test_native_gangs import CLASSES, CONF, Site, member
+from tests.e2e.test_native_gangs import CLASSES, CONF, NODE, Site, member
 from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.native_groups import ANNOTATION
 from volcano_py.webhooks.pods import mutate_pod
@@ -128,12 +128,6 @@ async def test_kubectl_explains_the_kinds(site: Site, field: str, version: str, 
     assert f"VERSION:    {version}" in found and all(word in found for word in words)
 
 
-NODE = """\
-apiVersion: v1
-kind: Node
-metadata: {name: added}
-status: {allocatable: {cpu: "2", memory: 8Gi, pods: "110"}, capacity: {cpu: "2", memory: 8Gi, pods: "110"}}
-"""
 JOB = """\
 apiVersion: batch/v1
 kind: Job
