@@ -23,7 +23,7 @@ from volcano_py.kube.informer import Informer
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.pods.operations import operations
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.decisions import Evict
+from volcano_py.scheduler.profiles.decisions import EvictPod
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.runtime.planner import Planner
 
@@ -120,7 +120,7 @@ def _run(scheduler: PodScheduler, pods: int) -> int:
     model, evictions = scheduler.cluster.model, 0
     for _ in range(pods):
         found = scheduler.attempt(1.0) or []
-        evictions += sum(isinstance(d, Evict) for d in found)
+        evictions += sum(isinstance(d, EvictPod) for d in found)
         planner = Planner(model)
         planner.submit(list(operations(found, model)))
         planner.assume({})

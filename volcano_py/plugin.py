@@ -12,7 +12,8 @@ from volcano_py.scheduler.framework.extension_points.victims import Basis, Evict
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob as Job
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.plugin import Action, ActionArguments, Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode as Code
+from volcano_py.scheduler.framework.search.fit_errors import Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STATIC, Filter, Scope, Score
 from volcano_py.scheduler.framework.search.node_view import Amounts, NodeView
 from volcano_py.scheduler.framework.session import Session

@@ -15,18 +15,23 @@ from volcano_py.scheduler.profiles.plugin_api.events import (
     NODES,
     OBJECTS,
     PODS,
-    Action,
-    Event,
     Interest,
     Kind,
 )
+from volcano_py.scheduler.profiles.plugin_api.events import (
+    ActionType as Action,
+)
+from volcano_py.scheduler.profiles.plugin_api.events import (
+    ClusterEvent as Event,
+)
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
-    Bind,
+    Binder as Bind,
+)
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Filter,
     NoArguments,
     Observer,
     Permit,
-    Plugin,
     PostBind,
     PostFilter,
     PostFilterResult,
@@ -36,6 +41,9 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     QueueSort,
     Reserve,
     Score,
+)
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
+    ProfilePlugin as Plugin,
 )
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle, WaitingPod
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo

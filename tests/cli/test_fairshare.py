@@ -17,7 +17,7 @@ from volcano_py.cli.vcctl_fairshare import table
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.scheduler.framework.config import load
-from volcano_py.scheduler.plugins.fairshare.usage import Owner, OwnerUsage, Usage, UsageDocument
+from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner, OwnerUsage, UsageDocument
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
@@ -71,7 +71,7 @@ def test_the_order_is_that_of_the_scheduler(seed: int) -> None:
     specs |= {name: {"weight": rng.randint(1, 3), "parent": rng.choice("pq")} for name in names}
     jobs = {f"j-{name}": {"queue": name, "each": {"cpu": 4}} for name in names}
     simulation = Simulation(manifests({"nodes": {"n1": {"cpu": 4}}, "queues": specs, "jobs": jobs}))
-    usage = simulation.cluster.keep(Usage)
+    usage = simulation.cluster.keep(DecayedUsage)
     usage.at = simulation.now
     usage.used = {Owner(name, "o"): float(rng.randint(1, 10_000)) for name in names}
     document = UsageDocument(
@@ -92,7 +92,7 @@ async def test_the_command_on_a_cluster(vcctl: Vcctl, tmp_path: Path, monkeypatc
         monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
         code, out = await vcctl("fairshare")
         assert code != 0 and "volcano-system/volcano-scheduler-history does not exist; the scheduler writes it" in out
-        usage = Usage({Owner("default", "ann"): 7200.0}, {}, 1_767_225_600.0, half_life=168 * HOUR)
+        usage = DecayedUsage({Owner("default", "ann"): 7200.0}, {}, 1_767_225_600.0, half_life=168 * HOUR)
         text = json.dumps({"version": 1, "parts": {"fairshare": usage.document()}})
         metadata = {"namespace": "volcano-system", "name": "volcano-scheduler-history"}
         await client.create(CONFIGMAP, {"metadata": metadata, "data": {"history.json": text}}, "volcano-system")

@@ -9,7 +9,7 @@ import msgspec
 
 from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
@@ -27,7 +27,7 @@ class Bench:
     """A cluster, and the plugins that a case needs."""
 
     def __init__(self, nodes: Iterable[Data] = (), pods: Iterable[Data] = (), namespaces: Iterable[Data] = ()) -> None:
-        self.world = World(Cluster(), lambda decision: None)
+        self.world = World(ProfileCluster(), lambda decision: None)
         self.cluster = self.world.cluster
         for n in nodes:
             self.cluster.set_node(node(n))

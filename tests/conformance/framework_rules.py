@@ -31,7 +31,7 @@ from volcano_py.api import core
 from volcano_py.api.codec import from_manifest
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import PODS, Kind
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Plugin, PreFilter, Score
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, ProfilePlugin, Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status
@@ -238,7 +238,7 @@ def score_spread(given: Data) -> Data:
 
 def hint(name: str, kind: str, given: Data) -> Data:
     """Whether an event has the pod tried again that the plugin refused."""
-    plugin: Plugin = Bench().plugin(name)
+    plugin: ProfilePlugin = Bench().plugin(name)
     if "args" in given:
         plugin = Bench().plugin(name, given["args"])
     waiting = pod(given["pod"], space="default" if kind == "group" else "")
@@ -247,7 +247,7 @@ def hint(name: str, kind: str, given: Data) -> Data:
     return {"hint": "Queue" if any(_hint(plugin, kind, waiting, old, new)) else "QueueSkip"}
 
 
-def _hint(plugin: Plugin, kind: str, waiting: PodInfo, old: Any, new: Any) -> Iterator[bool]:
+def _hint(plugin: ProfilePlugin, kind: str, waiting: PodInfo, old: Any, new: Any) -> Iterator[bool]:
     """What each hint of the plugin for this kind answers, whatever the action."""
     kinds = {"pod": PODS, "node": {Kind.NODE}, "group": {Kind.POD_GROUP}}[kind]
     for interest in plugin.interests():

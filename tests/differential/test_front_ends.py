@@ -38,7 +38,7 @@ def test_many_clusters() -> None:
     ("owner", "name", "wrong"),
     [
         (ports.UsedPorts, "in_conflict", lambda *_: set()),
-        (taints.TaintToleration, "applies", lambda *_: False),
+        (taints.TaintTolerationRule, "applies", lambda *_: False),
         (image_locality, "scores", lambda sums, _: sums % 101),
     ],
     ids=("filter by ports", "filter by taints", "score by images"),

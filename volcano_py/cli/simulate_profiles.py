@@ -18,7 +18,7 @@ from volcano_py.kube.flags import parse_gates
 from volcano_py.scheduler.configuration.extensions import ExtensionError, profile_plugins
 from volcano_py.scheduler.framework.config import ConfigurationError as NoYaml
 from volcano_py.scheduler.framework.config import read_yaml
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 from volcano_py.simulate.complete import complete_for_profiles
 from volcano_py.simulate.manifests import Manifest, ManifestError, read
@@ -78,7 +78,7 @@ def profiles(
         outcome = run(scenario, recorded(registry, made.append) if calls else registry)[-1]
         features = features_of(scenario.feature_gates or {}, release_of(version))
         names = {p.name for p in load(scenario.config, features, registry).profiles}
-    except ConfigurationError as e:
+    except ProfilesConfigurationError as e:
         fail(f"{config}: {e}" if config else str(e), 2)
     except (ManifestError, ExtensionError) as e:
         fail(str(e), 2)
@@ -104,11 +104,11 @@ def _document(path: Path | None) -> dict[str, Any]:
     try:
         found = read_yaml(path.read_text())
     except OSError as e:
-        raise ConfigurationError(e.strerror or str(e)) from None
+        raise ProfilesConfigurationError(e.strerror or str(e)) from None
     except (NoYaml, UnicodeDecodeError) as e:
-        raise ConfigurationError(str(e)) from None
+        raise ProfilesConfigurationError(str(e)) from None
     if not isinstance(found, dict):
-        raise ConfigurationError("the document must be a KubeSchedulerConfiguration")
+        raise ProfilesConfigurationError("the document must be a KubeSchedulerConfiguration")
     return found
 
 

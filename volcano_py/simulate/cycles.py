@@ -29,7 +29,7 @@ from volcano_py.simulate.manifests import Manifest, ManifestError, as_struct, co
 from volcano_py.simulate.pre_bind import ClaimWrites, release_claims
 
 if TYPE_CHECKING:
-    from volcano_py.scheduler.profiles.configuration import Configuration as Profiles
+    from volcano_py.scheduler.profiles.configuration import ProfilesConfiguration as Profiles
     from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 PERIOD = 1.0

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from volcano_py.scheduler.profiles.plugin_api import extension_points
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin, PostFilterResult
+from volcano_py.scheduler.profiles.plugin_api.extension_points import PostFilterResult, ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -64,7 +64,7 @@ def recorded(registry: Registry, record: Callable[[PluginCall], None]) -> Regist
 
 
 def _recorded(registration: Registration, record: Callable[[PluginCall], None]) -> Registration:
-    def make(arguments: Any, handle: Handle) -> Plugin:
+    def make(arguments: Any, handle: Handle) -> ProfilePlugin:
         plugin = registration.make(arguments, handle)
         for method, point in _POINTS.items():
             own = getattr(type(plugin), method, None)
@@ -76,7 +76,7 @@ def _recorded(registration: Registration, record: Callable[[PluginCall], None]) 
 
 
 def _reporting(
-    plugin: Plugin, method: str, point: str, handle: Handle, record: Callable[[PluginCall], None]
+    plugin: ProfilePlugin, method: str, point: str, handle: Handle, record: Callable[[PluginCall], None]
 ) -> Callable[..., Any]:
     ask = getattr(plugin, method)
 

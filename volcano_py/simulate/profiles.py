@@ -20,8 +20,17 @@ from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, features_of, load
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail, GroupCondition, Nominate, Patch, Report
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, features_of, load
+from volcano_py.scheduler.profiles.decisions import (
+    BindPod,
+    Decision,
+    EvictPod,
+    Fail,
+    GroupCondition,
+    Nominate,
+    Patch,
+    ReportEvent,
+)
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULER
@@ -83,7 +92,7 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY, kuber
             if kubernetes:
                 case["kubernetes"] = kubernetes
             yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario), registry)})
-        except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
+        except (ProfilesConfigurationError, ManifestError, msgspec.ValidationError) as e:
             yield orjson.dumps({"id": name, "error": str(e)})
         except orjson.JSONDecodeError as e:
             yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
@@ -196,7 +205,7 @@ class _World:
         }
 
     def _carry_out(self, decision: Decision) -> None:
-        if isinstance(decision, Report):
+        if isinstance(decision, ReportEvent):
             return
         if isinstance(decision, GroupCondition):
             self._group_condition(decision)
@@ -207,12 +216,12 @@ class _World:
         path = ("Pod", decision.pod.key)
         if path not in self._objects:
             return
-        if isinstance(decision, Bind) and decision.steps and not self._write(decision):
+        if isinstance(decision, BindPod) and decision.steps and not self._write(decision):
             return
         pod = copy.deepcopy(self._objects[path])
         status = pod.setdefault("status", {})
         match decision:
-            case Bind(_, node):
+            case BindPod(_, node):
                 pod["spec"]["nodeName"] = node
                 status.pop("nominatedNodeName", None)
                 status |= {"phase": "Running", "startTime": format_time(self._epoch + self._second)}
@@ -222,7 +231,7 @@ class _World:
                 _condition(status, "PodScheduled", "False", reason, message)
             case Nominate(_, node):
                 status["nominatedNodeName"] = node
-            case Evict():
+            case EvictPod():
                 self._evicted[decision.pod.key] = None
                 grace = pod["spec"].get("terminationGracePeriodSeconds", _GRACE)
                 if not grace:
@@ -233,7 +242,7 @@ class _World:
                 self._ends[path] = self._second + grace
         self._store(path, pod)
 
-    def _write(self, bind: Bind) -> bool:
+    def _write(self, bind: BindPod) -> bool:
         """Execute the pre-bind steps; returns whether the pod can be bound."""
         key, uid = bind.pod.key, bind.pod.pod.metadata.uid
         operation = plan.Bind(bind.pod.namespace, bind.pod.name, uid, bind.node, "", steps=bind.steps)

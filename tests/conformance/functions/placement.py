@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.conformance.functions.adapter import Adapter, Adapters, Data
 from tests.conformance.functions.opened import node, opened, pod
-from volcano_py.scheduler.framework.search.fit_errors import Code, FitErrors, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, FitErrors, Reason
 from volcano_py.scheduler.framework.search.node_view import NodeView
 from volcano_py.scheduler.framework.session import Session
 
@@ -25,7 +25,7 @@ def _fit_errors(data: Data) -> FitErrors:
         for status in refused.get("status") or ():
             counts[status["Reason"]] = counts.get(status["Reason"], 0) + 1
             codes.append(status.get("Code", 0))
-        unresolvable.append(Code.UNRESOLVABLE in codes)
+        unresolvable.append(FitCode.UNRESOLVABLE in codes)
     error = data.get("err") or ""
     if error.startswith("0/") and error.endswith("nodes are unavailable"):
         error = ""
@@ -53,12 +53,12 @@ def _unresolvable(r: Data, _: list[Any]) -> list[Any]:
 def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
     """One more node rejects: all rejections are computed again. Plain text is an error."""
     given = {name: refused["status"] for name, refused in (r.get("nodes") or {}).items()}
-    given[a[0]] = a[1].get("status") or [{"Code": Code.ERROR, "Reason": a[1]["error"]}]
+    given[a[0]] = a[1].get("status") or [{"Code": FitCode.ERROR, "Reason": a[1]["error"]}]
 
     def register(session: Session) -> None:
         def call(_: Any, on: NodeView) -> Reason:
             (status,) = given[on.name]
-            return Reason(status["Reason"], Code(status["Code"]))
+            return Reason(status["Reason"], FitCode(status["Code"]))
 
         session.add_predicate(call)
 

@@ -172,7 +172,7 @@ def targets() -> list[Target]:
         Target(
             "KubeSchedulerConfiguration",
             in_file(_profiles, "profiles.yaml"),
-            (ConfigurationError, profiles.ConfigurationError),
+            (ConfigurationError, profiles.ProfilesConfigurationError),
             [_PROFILES],
             "yaml",
         ),

@@ -25,7 +25,7 @@ from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
 from volcano_py.scheduler.framework.extension_points.table import POINTS, CallbackRegistration
 from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, PreBind, SelectNode
+from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, PreBindSteps, SelectNode
 from volcano_py.scheduler.model.plan import Bind
 
 EVERY_FLAG = frozenset(point.flag for point in POINTS.values() if point.flag)
@@ -320,14 +320,14 @@ AWAIT = AwaitVolume("ns", "data", "c", "n0")
 
 
 def test_the_steps_and_annotations_of_all_plugins_are_added() -> None:
-    first, second = PreBind([SELECT], {"a": "1", "b": "1"}), PreBind([AWAIT], {"b": "2"})
+    first, second = PreBindSteps([SELECT], {"a": "1", "b": "1"}), PreBindSteps([AWAIT], {"b": "2"})
     made = points("pre_bind", {"x": returns(first), "y": returns(None)}, {"z": returns(second)})
     (bind,) = binds(made, "g")
     assert bind.steps == (SELECT, AWAIT) and bind.annotations == {"a": "1", "b": "2"}
 
 
 def test_the_members_of_a_gang_wait_for_each_other_unless_each_pod_is_on_its_own() -> None:
-    made = points("pre_bind", {"x": lambda task, _: PreBind([SELECT], {}) if task.name == "1" else None})
+    made = points("pre_bind", {"x": lambda task, _: PreBindSteps([SELECT], {}) if task.name == "1" else None})
     assert [b.barrier for b in binds(made, "ggh")] == ["", "", ""]
     made.decide_with(DEFAULT)
     assert [b.barrier for b in binds(made, "ggh")] == ["g", "g", ""]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -88,3 +89,14 @@ def test_no_import_leads_back_to_its_module() -> None:
         TopologicalSorter(imports("volcano_py.scheduler")).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+def test_a_public_class_name_is_unique() -> None:
+    root = Path(volcano_py.scheduler.model.__file__).parents[1]
+    places: dict[str, list[str]] = {}
+    for file in sorted(root.rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(root)))
+    assert len(places) > 500
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -11,7 +11,7 @@ from volcano_py.kube import KubeError, NotFound
 from volcano_py.scheduler.configuration.history import HistoryMap, parts_of
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.reservations.history import History
-from volcano_py.scheduler.plugins.fairshare.usage import Owner, Usage
+from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 from volcano_py.scheduler.run_once import REGISTRY
 
 CONF = "actions: 'enqueue, allocate'\ntiers:\n- plugins: [{name: gang}, {name: fairshare}, {name: predicates}]\n"
@@ -19,7 +19,7 @@ STORED = ("configmaps", "volcano-system", "volcano-scheduler-history")
 
 
 def usage(live):
-    return live.scheduler.cache.model.keep(Usage)
+    return live.scheduler.cache.model.keep(DecayedUsage)
 
 
 def stored(api):
@@ -91,7 +91,7 @@ class FakeClient:
 
 async def test_a_failed_write_is_reported_once_and_a_new_leader_reads_again(caplog):
     history, leads = History(), [True]
-    history.take("fairshare", state := Usage(at=1.0))
+    history.take("fairshare", state := DecayedUsage(at=1.0))
     conf = load(CONF, REGISTRY.actions)
     own = HistoryMap("ns", "name", lambda: history, lambda: conf, lambda: leads[0])
     client = FakeClient(failures=2)

@@ -9,7 +9,7 @@ from math import exp, log
 import pytest
 
 from volcano_py.scheduler.plugins.fairshare.plugin import Fairshare
-from volcano_py.scheduler.plugins.fairshare.usage import LONGEST_GAP, Owner, Usage
+from volcano_py.scheduler.plugins.fairshare.usage import LONGEST_GAP, DecayedUsage, Owner
 from volcano_py.simulate.batch import configuration
 from volcano_py.simulate.trace import engine
 from volcano_py.simulate.trace.engine import Outcome, replay
@@ -27,13 +27,13 @@ def integral(seconds: float) -> float:
 
 
 def test_usage_of_a_half_life_ago_counts_half() -> None:
-    usage = Usage({A: 100.0}, {}, 0.0)
+    usage = DecayedUsage({A: 100.0}, {}, 0.0)
     usage.advance(HALF, HALF, {})
     assert usage.used[A] == pytest.approx(50.0)
 
 
 def test_usage_does_not_depend_on_how_often_sessions_run() -> None:
-    often, rarely = Usage(at=0.0, held={A: 0.5}), Usage(at=0.0, held={A: 0.5})
+    often, rarely = DecayedUsage(at=0.0, held={A: 0.5}), DecayedUsage(at=0.0, held={A: 0.5})
     for second in range(1, 601):
         often.advance(float(second), HALF, {A: 0.5})
     rarely.advance(600.0, HALF, {A: 0.5})
@@ -41,7 +41,7 @@ def test_usage_does_not_depend_on_how_often_sessions_run() -> None:
 
 
 def test_a_clock_that_jumps() -> None:
-    usage = Usage(at=10_000.0, held={A: 1.0}, used={B: 64.0})
+    usage = DecayedUsage(at=10_000.0, held={A: 1.0}, used={B: 64.0})
     usage.advance(5_000.0, HALF, {A: 1.0})
     assert usage.used == {B: 64.0} and usage.at == 5_000.0
     usage.advance(5_000.0 + 10 * HALF, HALF, {})
@@ -51,7 +51,7 @@ def test_a_clock_that_jumps() -> None:
 
 
 def test_after_a_restart_what_runs_counts_since_its_start() -> None:
-    usage = Usage()
+    usage = DecayedUsage()
     usage.begin(HALF, HALF, [(A, 0.25, 0.0), (A, 0.25, 0.0), (B, 1.0, 2 * HALF)])
     assert usage.used[A] == pytest.approx(0.5 * integral(HALF)) and usage.used[B] == 0 and usage.at == HALF
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import SomeColumns
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.decisions import Bind
+from volcano_py.scheduler.profiles.decisions import BindPod
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -174,7 +174,7 @@ def test_both_forms_agree(
     machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], strategy: Any
 ) -> None:
     scheduler = PodScheduler(load(config(strategy)))
-    cluster: Cluster = scheduler.cluster
+    cluster: ProfileCluster = scheduler.cluster
     for i, fields in enumerate(machines):
         scheduler.set_node(node_of(i, fields), 0.0)
     for i, (spec, at) in enumerate(there):
@@ -230,7 +230,7 @@ def test_kept_results_equal_those_of_a_new_scheduler(
             decided = scheduler.attempt(0.0) or []
             answers.append([(type(d).__name__, getattr(d, "node", ""), getattr(d, "message", "")) for d in decided])
         assert answers[0] == answers[1]
-        placed = next((a[1] for a in answers[0] if a[0] == Bind.__name__), "")
+        placed = next((a[1] for a in answers[0] if a[0] == BindPod.__name__), "")
         if placed:
             bound[f"default/{name}"] = pod_of(name, spec, placed)
             kept.update_pod(pod_of(name, spec), bound[f"default/{name}"], 0.0)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scheduler.profiles.trial import Trial, node, pod
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Evict, Fail
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, BindPod, EvictPod, Fail
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Permit, Reserve
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unschedulable
@@ -30,7 +30,7 @@ class Hold(Permit):
         return SUCCESS, 0
 
     def interests(self) -> tuple[Interest, ...]:
-        return (Interest(PODS, Action.DELETE),)
+        return (Interest(PODS, ActionType.DELETE),)
 
 
 class HoldToo(Hold):
@@ -80,13 +80,13 @@ def test_a_waiting_pod_keeps_its_capacity_and_others_continue(trial: Trial) -> N
     trial.pod("b")
     trial.pod("c")
     decided = trial.run()
-    assert [d.pod.name for d in decided if isinstance(d, Bind)] == ["b"]
+    assert [d.pod.name for d in decided if isinstance(d, BindPod)] == ["b"]
     assert trial.messages() == {"c": trial.messages()["c"]}
     assert "Insufficient cpu" in trial.messages()["c"]
     assert waiting(trial) == ["a"]
     trial.check()
     assert trial.scheduler.next_deadline() == 30
-    assert trial.scheduler.allow("default/a", "Hold", 1) == [Bind(trial.pods["default/a"], "n1")]
+    assert trial.scheduler.allow("default/a", "Hold", 1) == [BindPod(trial.pods["default/a"], "n1")]
 
 
 def test_a_wait_that_ends_frees_the_capacity(trial: Trial) -> None:
@@ -256,7 +256,7 @@ def test_a_victim_that_waits_is_cancelled_not_evicted(trial: Trial) -> None:
     trial.run()
     trial.pod("strong", cpu=2, priority=10)
     decided = trial.run()
-    assert not any(isinstance(d, Evict) for d in decided)
+    assert not any(isinstance(d, EvictPod) for d in decided)
     assert trial.messages()["weak"] == "preempted by default/strong on node n1"
     trial.bind(decided)
     trial.tick(2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, ProfileConfig, load
+from volcano_py.scheduler.profiles.configuration import ProfileConfig, ProfilesConfigurationError, load
 
 
 def profile(**plugins: Any) -> ProfileConfig:
@@ -66,6 +66,6 @@ def test_star_at_a_point_leaves_only_what_is_listed_there() -> None:
     ],
 )
 def test_errors_name_profile_point_and_remedy(document: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as e:
+    with pytest.raises(ProfilesConfigurationError) as e:
         load(document)
     assert message in str(e.value)

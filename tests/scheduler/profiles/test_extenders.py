@@ -9,8 +9,8 @@ import pytest
 
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.scheduler.profiles.attempts.binding import LONGEST_BINDING
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
-from volcano_py.scheduler.profiles.decisions import Ask, Bind, Evict
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, load
+from volcano_py.scheduler.profiles.decisions import Ask, BindPod, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 
 URL = "http://extender"
@@ -36,7 +36,7 @@ def run(t: Trial, **replies: Reply | Answer) -> list[tuple[str, Any]]:
             reply = replies[verb]
             answer = reply if isinstance(reply, Answer) else Answer(reply(body))
             todo += t.scheduler.answered(d.number, answer, t.now)
-        elif isinstance(d, Bind):
+        elif isinstance(d, BindPod):
             todo += t.bind([d])
         t.decided += [d]
         todo += t.run()
@@ -72,7 +72,7 @@ def test_reasons_are_in_the_message_and_unresolvable_nodes_are_not_preempted_on(
         filter=lambda q: {"NodeNames": [], "FailedNodes": {"n2": "busy"}, "FailedAndUnresolvableNodes": {"n1": "old"}},
     )
     assert t.messages()["a"].startswith("0/2 nodes are available: 1 busy, 1 old.")
-    assert not any(isinstance(d, Evict) for d in t.decided)
+    assert not any(isinstance(d, EvictPod) for d in t.decided)
 
 
 def test_prioritize_adds_to_the_scores() -> None:
@@ -89,7 +89,7 @@ def test_bind_replaces_the_binding_of_the_scheduler() -> None:
     called = run(t, bind=lambda q: {})
     node = called[0][1]["Node"]
     assert called[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": node}
-    assert not any(isinstance(d, Bind) for d in t.decided)
+    assert not any(isinstance(d, BindPod) for d in t.decided)
     t.pods[waiting.key] = waiting.on(node)
     t.scheduler.update_pod(waiting, t.pods[waiting.key], t.now)
     assert "default/a" not in t.scheduler
@@ -124,7 +124,7 @@ def test_preempt_chooses_among_the_candidates() -> None:
 
     called = run(t, preempt=keep_n2)
     assert set(called[0][1]["NodeNameToMetaVictims"]) == {"n1", "n2"}
-    assert {d.pod.name for d in t.decided if isinstance(d, Evict)} == {"w2"}
+    assert {d.pod.name for d in t.decided if isinstance(d, EvictPod)} == {"w2"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_invalid_victims(victims: Any, message: str) -> None:
     t.pod("a", cpu=4, priority=5)
     run(t, preempt=lambda q: {"NodeNameToMetaVictims": victims or ["n1"]})
     assert message in t.messages()["a"]
-    assert not any(isinstance(d, Evict) for d in t.decided)
+    assert not any(isinstance(d, EvictPod) for d in t.decided)
     t.check()
 
 
@@ -198,6 +198,6 @@ def test_managed_resources_ignored_by_the_scheduler() -> None:
     ],
 )
 def test_errors_name_the_field(entry: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as e:
+    with pytest.raises(ProfilesConfigurationError) as e:
         load({"extenders": [entry]})
     assert message in str(e.value)

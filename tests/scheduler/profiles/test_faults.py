@@ -12,8 +12,8 @@ from tests.scheduler.profiles.all_points import CALLS, AllPoints
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.profile_plugin import PodInfo, PostFilterResult
 from volcano_py.scheduler.configuration.extensions import ExtensionError, profile_plugins
-from volcano_py.scheduler.profiles.configuration import ConfigurationError
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Fail, Report
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Fail, ReportEvent
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS
 
 POINTS = {
@@ -144,8 +144,8 @@ def test_a_fault_that_changes_nothing_is_an_event(method: str) -> None:
     t.decided += t.tick()
     point = "Unreserve" if method == "unreserve" else "PostBind"
     text = f'running {point} plugin "Faulty": {RAISED}'
-    assert Report(t.pods["default/bad"], "Warning", "PluginFailed", text) in [
-        d._replace(pod=t.pods["default/bad"]) if isinstance(d, Report) else d for d in t.decided
+    assert ReportEvent(t.pods["default/bad"], "Warning", "PluginFailed", text) in [
+        d._replace(pod=t.pods["default/bad"]) if isinstance(d, ReportEvent) else d for d in t.decided
     ]
     t.check()
 
@@ -172,10 +172,10 @@ def test_arguments_that_a_plugin_rejects_are_an_error_of_the_configuration() -> 
         def __init__(self, arguments: Any, handle: Any) -> None:
             raise ValueError("hold must be below 5")
 
-    with pytest.raises(ConfigurationError, match="default-scheduler, pluginConfig Picky: hold must be below 5"):
+    with pytest.raises(ProfilesConfigurationError, match="default-scheduler, pluginConfig Picky: hold must be below 5"):
         Trial(Picky, points={"queueSort": {"disabled": [{"name": "Picky"}]}})
     for given, text in (({"hold": "x"}, "Expected `float`, got `str`"), ({"holds": 1}, "unknown field `holds`")):
-        with pytest.raises(ConfigurationError, match=f"pluginConfig AllPoints: .*{text}"):
+        with pytest.raises(ProfilesConfigurationError, match=f"pluginConfig AllPoints: .*{text}"):
             Trial(AllPoints, points={"queueSort": POINTS_OF_ONE}, arguments={"AllPoints": given})
 
 

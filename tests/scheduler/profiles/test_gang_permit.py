@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.decisions import Decision, Patch
 from volcano_py.scheduler.profiles.plugins.gangs.gang_permit import POD_GROUP, GangPermit
 
@@ -57,7 +57,7 @@ def tables(plugin: GangPermit) -> tuple[int, int, int]:
 def test_a_gang_is_placed_without_reading_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     t, plugin = trial()
     t.node("n1")
-    monkeypatch.setattr(Cluster, "pods", lambda self: pytest.fail("all pods are read"))
+    monkeypatch.setattr(ProfileCluster, "pods", lambda self: pytest.fail("all pods are read"))
     t.pod("a", **IN_GROUP)
     t.pod("b", **IN_GROUP)
     assert t.settle() == {"a": "n1", "b": "n1"}

@@ -10,7 +10,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.framework.search.node_rules import LOCAL
-from volcano_py.scheduler.profiles.decisions import Evict
+from volcano_py.scheduler.profiles.decisions import EvictPod
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -78,7 +78,7 @@ def two_gangs(mode: str, priority: int | None = None) -> Trial:
 
 
 def evicted(t: Trial) -> set[str]:
-    return {d.pod.name for d in t.run() if isinstance(d, Evict)}
+    return {d.pod.name for d in t.run() if isinstance(d, EvictPod)}
 
 
 def test_a_gang_with_disruption_mode_pod_group_is_evicted_as_a_whole() -> None:
@@ -184,5 +184,5 @@ def test_putting_back_victims_evaluates_only_the_nodes_of_placed_pods() -> None:
         t.pod(name, cpu=2, priority=5, schedulingGroup={"podGroupName": "g"})
     Counting.calls.clear()
     decided = t.run()
-    assert len([d for d in decided if isinstance(d, Evict)]) == 4
+    assert len([d for d in decided if isinstance(d, EvictPod)]) == 4
     assert max(Counting.calls.values()) < 20, "38 of the 40 victims run on other nodes"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.scheduler.profiles.trial import Trial, node
 from volcano_py.scheduler.framework.held_nodes import TEXT
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
+from volcano_py.scheduler.profiles.decisions import BindPod, Decision, EvictPod, Fail
 
 
 def bound(decisions: list[Decision]) -> dict[str, str]:
-    return {d.pod.key: d.node for d in decisions if isinstance(d, Bind)}
+    return {d.pod.key: d.node for d in decisions if isinstance(d, BindPod)}
 
 
 def test_a_held_node_takes_no_pod_and_gets_none_by_eviction() -> None:
@@ -20,7 +20,7 @@ def test_a_held_node_takes_no_pod_and_gets_none_by_eviction() -> None:
     trial.scheduler.cluster.model.hold({"a": "Node a", "b": "Node b"})
     trial.pod("strong", cpu=1, priority=10)
     decided = trial.run()
-    assert not bound(decided) and not any(isinstance(d, Evict) for d in decided)
+    assert not bound(decided) and not any(isinstance(d, EvictPod) for d in decided)
     (why,) = [d.message for d in decided if isinstance(d, Fail)]
     assert f"2 {TEXT}" in why
 

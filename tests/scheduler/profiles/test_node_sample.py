@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from volcano_py.scheduler.profiles.attempts.node_sample import NodeSample
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, load
 
 ALL = np.arange(1000)
 
@@ -38,5 +38,5 @@ def test_a_profile_has_its_own_percentage_or_that_of_the_file() -> None:
         {"percentageOfNodesToScore": 30, "profiles": [{}, {"schedulerName": "b", "percentageOfNodesToScore": 0}]}
     )
     assert [p.percentage for p in found.profiles] == [30, 0]
-    with pytest.raises(ConfigurationError, match="percentageOfNodesToScore 101 is out of range"):
+    with pytest.raises(ProfilesConfigurationError, match="percentageOfNodesToScore 101 is out of range"):
         load({"percentageOfNodesToScore": 101})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.decisions import Ask, Bind, Decision
+from volcano_py.scheduler.profiles.decisions import Ask, BindPod, Decision, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
@@ -97,7 +97,7 @@ def answered(t: Trial, reason: Callable[[str], str]) -> list[str]:
             called.append(d.call.url)
             if d.number:
                 todo += t.scheduler.answered(d.number, Answer(reason(d.call.url)), t.now)
-        elif isinstance(d, Bind):
+        elif isinstance(d, BindPod):
             todo += t.bind([d])
         todo += t.run()
     return called
@@ -143,7 +143,7 @@ def test_a_pod_that_is_deleted_while_it_waits_for_a_response_leaves_nothing(poin
     t.check()
     t.delete("a")
     t.check()
-    assert not any(isinstance(d, Bind) for d in t.scheduler.answered(calls[0].number, Answer(""), 0))
+    assert not any(isinstance(d, BindPod) for d in t.scheduler.answered(calls[0].number, Answer(""), 0))
     assert t.scheduler.attempt(0) is None
 
 
@@ -156,4 +156,4 @@ def test_candidates_of_preemption_are_reviewed() -> None:
         called = answered(t, lambda p, reason=reason: reason if p == "preempt" else "")  # type: ignore[misc]
         assert called == ["preEnqueue", "preFilter", "preempt"]
         assert ("weak" in t.messages()) is False
-        assert any(type(d).__name__ == "Evict" for d in t.decided) is evicted
+        assert any(isinstance(d, EvictPod) for d in t.decided) is evicted

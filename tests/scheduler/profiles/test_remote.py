@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests import waiting
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.decisions import Ask, Bind, Decision
+from volcano_py.scheduler.profiles.decisions import Ask, BindPod, Decision, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.remote.plugin_requests import PluginRequests
 
@@ -71,7 +71,7 @@ class Driver:
             if isinstance(d, Ask):
                 self.open += bool(d.number)
                 self.requests.send(d)
-            elif isinstance(d, Bind):
+            elif isinstance(d, BindPod):
                 self.send(self.trial.bind([d]))
 
     def step(self) -> bool:
@@ -242,7 +242,7 @@ async def test_victims_of_the_program_are_evicted() -> None:
         t.node("n2", cpu=1)
         t.pod("bad", cpu=3)
         await driver.rest()
-        assert any(type(d).__name__ == "Evict" and d.pod.name == "good" for d in t.decided)
+        assert any(isinstance(d, EvictPod) and d.pod.name == "good" for d in t.decided)
 
 
 async def test_calls_are_sent_only_for_managed_resources() -> None:

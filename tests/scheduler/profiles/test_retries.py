@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
-from volcano_py.scheduler.profiles.configuration import ConfigurationError
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError
 from volcano_py.scheduler.profiles.decisions import Ask
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Filter,
     Permit,
@@ -162,21 +162,24 @@ def _raises() -> Any:
     ("interests", "text"),
     [
         (lambda: None, "interests returns None; return a tuple of Interest"),
-        (lambda: Interest(PODS, Action.ADD), "interests returns Interest("),
+        (lambda: Interest(PODS, ActionType.ADD), "interests returns Interest("),
         (lambda: ["Pod"], "interests[0] is 'Pod'; use Interest(kinds, action, hint)"),
-        (lambda: [Interest("Pod", Action.ADD)], "interests[0].kinds is 'Pod'; use a set of Kind"),
-        (lambda: [Interest(frozenset(), Action.ADD)], "interests[0].kinds is frozenset(); use a set of Kind"),
+        (lambda: [Interest("Pod", ActionType.ADD)], "interests[0].kinds is 'Pod'; use a set of Kind"),
+        (lambda: [Interest(frozenset(), ActionType.ADD)], "interests[0].kinds is frozenset(); use a set of Kind"),
         (lambda: [Interest(PODS, "add")], "interests[0].action is 'add'; use Action"),
-        (lambda: [Interest(PODS, Action(0))], "interests[0].action is <Action: 0>; use Action"),
-        (lambda: [Interest(PODS, Action.ADD), Interest(PODS, Action.ADD, 3)], "interests[1].hint is 3; use a function"),
-        (lambda: [Interest(NODES, Action.ADD, lambda pod: True)], "cannot be called with pod, old and new"),
-        (lambda: [Interest(OBJECTS, Action.ADD)], "an Interest in OBJECTS matches nothing"),
+        (lambda: [Interest(PODS, ActionType(0))], "interests[0].action is <ActionType: 0>; use Action"),
+        (
+            lambda: [Interest(PODS, ActionType.ADD), Interest(PODS, ActionType.ADD, 3)],
+            "interests[1].hint is 3; use a function",
+        ),
+        (lambda: [Interest(NODES, ActionType.ADD, lambda pod: True)], "cannot be called with pod, old and new"),
+        (lambda: [Interest(OBJECTS, ActionType.ADD)], "an Interest in OBJECTS matches nothing"),
         (_raises, "interests raised KeyError: 'x'"),
     ],
 )
 def test_wrong_interests_are_rejected_at_the_start(interests: Callable[[], Any], text: str) -> None:
     wrong = type("Wrong", (Gate,), {"name": "Wrong", "interests": lambda self: interests()})
-    with pytest.raises(ConfigurationError) as e:
+    with pytest.raises(ProfilesConfigurationError) as e:
         Trial(wrong)
     assert str(e.value).startswith("profile default-scheduler, plugin Wrong: ")
     assert text in str(e.value)

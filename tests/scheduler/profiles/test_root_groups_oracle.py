@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
+from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, GroupResult
 from volcano_py.scheduler.profiles.groups.tree import GroupId
 from volcano_py.simulate.profiles import Scenario, run
 
@@ -154,7 +154,7 @@ def test_placements_that_cannot_be_the_best_are_not_tried(size: int, monkeypatch
     tried: Counter[str] = Counter()
     inside = GroupAttempt._inside
 
-    def counted(self: GroupAttempt, at: GroupId) -> Result:
+    def counted(self: GroupAttempt, at: GroupId) -> GroupResult:
         tried[at.key] += 1
         return inside(self, at)
 

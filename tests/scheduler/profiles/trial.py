@@ -9,8 +9,8 @@ from typing import Any
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.profiles.configuration import load
-from volcano_py.scheduler.profiles.decisions import Bind, Decision, Evict, Fail
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin
+from volcano_py.scheduler.profiles.decisions import BindPod, Decision, EvictPod, Fail
+from volcano_py.scheduler.profiles.plugin_api.extension_points import ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
 from volcano_py.scheduler.profiles.release import DEFAULT, Release
@@ -22,7 +22,7 @@ class Trial:
 
     def __init__(
         self,
-        *plugins: type[Plugin],
+        *plugins: type[ProfilePlugin],
         config: Mapping[str, Any] | None = None,
         points: Mapping[str, Any] | None = None,
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
@@ -76,12 +76,12 @@ class Trial:
         """Execute the bindings and evictions among some decisions, as the API server would."""
         decided: list[Decision] = []
         for d in decisions:
-            if isinstance(d, Bind) and d.pod.key in self.pods:
+            if isinstance(d, BindPod) and d.pod.key in self.pods:
                 decided += self.scheduler.bind_result(d.pod.key, "", self.now, d.pod.pod.metadata.uid)
                 old = self.pods[d.pod.key]
                 self.pods[d.pod.key] = old.on(d.node)
                 self.scheduler.update_pod(old, self.pods[d.pod.key], self.now)
-            elif isinstance(d, Evict) and d.pod.key in self.pods:
+            elif isinstance(d, EvictPod) and d.pod.key in self.pods:
                 self.delete(d.pod.name)
         self.decided += decided
         return decided

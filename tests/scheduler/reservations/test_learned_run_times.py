@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.reservations.learned_run_times import (
     Observed,
 )
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations
-from volcano_py.scheduler.plugins.fairshare.usage import Usage
+from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage
 from volcano_py.scheduler.plugins.reservation import Reservation
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.cycles import Simulation
@@ -179,7 +179,7 @@ def test_a_restart_in_the_middle_of_a_day_continues() -> None:
     for own in (kept, restarted):
         own.cycle(120)
         assert not [w for w in own.cycle(121).warnings if "stored" in w]
-    usage = [own.simulation.cluster.keep(Usage) for own in (kept, restarted)]
+    usage = [own.simulation.cluster.keep(DecayedUsage) for own in (kept, restarted)]
     assert usage[0].used and usage[1].used == pytest.approx(usage[0].used, rel=1e-3)
     assert usage[1].held == pytest.approx(usage[0].held)
     assert kept.reserved == restarted.reserved != []
@@ -208,5 +208,5 @@ def test_a_stored_usage_of_a_clock_that_was_ahead_neither_accrues_nor_decays() -
     owners = [{"queue": "default", "owner": "o", "used": 64.0, "held": 1.0}]
     own.simulation.cluster.keep(History).put({"fairshare": {"at": 4e9, "owners": owners}})
     report = own.cycle(0)
-    usage = own.simulation.cluster.keep(Usage)
+    usage = own.simulation.cluster.keep(DecayedUsage)
     assert usage.at == report.session.now and usage.used["default", "o"] == 64.0  # type: ignore[index]

@@ -11,7 +11,7 @@ ACTIONS: Builders[ActionBuilder] = Builders(
         "backfill": f"{__name__}.backfill:Backfill",
         "preempt": f"{__name__}.preempt:Preempt",
         "reclaim": f"{__name__}.reclaim:Reclaim",
-        "reserve": f"{__name__}.reserve:Reserve",
+        "reserve": f"{__name__}.reserve:ReserveNodes",
         "shuffle": f"{__name__}.shuffle:Shuffle",
         "gangpreempt": f"{__name__}.gangpreempt:GangPreempt",
         "gangreclaim": f"{__name__}.gangreclaim:GangReclaim",

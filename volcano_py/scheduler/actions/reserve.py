@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 
 
-class Reserve(Action):
+class ReserveNodes(Action):
     """See the module."""
 
     name = "reserve"

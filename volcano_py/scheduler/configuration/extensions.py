@@ -46,7 +46,7 @@ def extended(registry: Registry, plugins_dir: str = "") -> Registry:
 def profile_plugins(plugins_dir: str = "") -> ProfileRegistry:
     """The plugins that profiles can name, with the extensions added. Raises ExtensionError as `extended` does."""
     from volcano_py.scheduler.profiles import registry  # some 30 plugins, which only profiles need
-    from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin as ProfilePlugin
+    from volcano_py.scheduler.profiles.plugin_api.extension_points import ProfilePlugin
 
     made = dict(registry.REGISTRY)
     for name, found, source in _found("profile_plugins", ProfilePlugin, plugins_dir):
@@ -83,7 +83,7 @@ def _add(names: MutableMapping[str, Any], name: str, found: Any, source: str) ->
 
 def _of_file(file: Path) -> Iterator[type[Any]]:
     """The plugins and actions that a file defines."""
-    from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin as ProfilePlugin
+    from volcano_py.scheduler.profiles.plugin_api.extension_points import ProfilePlugin
 
     module_name = f"volcano_py_plugins_{file.stem}"
     spec = importlib.util.spec_from_file_location(module_name, file)

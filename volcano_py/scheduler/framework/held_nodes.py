@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Scope
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.held_nodes import HeldNodes
@@ -26,7 +26,7 @@ class HeldNodesFilter:
     def __init__(self, held: HeldNodes, names: Sequence[str]) -> None:
         # Results of STATIC filters are kept by name and class.
         self.name = f"held-nodes {held.generation}"
-        self.reasons = [Reason(TEXT, Code.UNRESOLVABLE)]
+        self.reasons = [Reason(TEXT, FitCode.UNRESOLVABLE)]
         self._held = held
         self._names = names
 

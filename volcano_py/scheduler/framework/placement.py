@@ -21,7 +21,7 @@ from volcano_py.scheduler.framework.search.broken_rules import isolating
 from volcano_py.scheduler.framework.search.class_view import ClassView
 from volcano_py.scheduler.framework.search.class_views import ClassViews
 from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_errors
-from volcano_py.scheduler.framework.search.fit_errors import Code, FitErrors
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, FitErrors
 from volcano_py.scheduler.framework.search.node_rules import Bools, Filter, Floats, Indices, Score
 from volcano_py.scheduler.framework.search.resolvable_nodes import ResolvableNodes
 from volcano_py.scheduler.framework.search.shortages import SessionShortages
@@ -110,7 +110,7 @@ class Placement(ClassViews):
             found = [(f, int(self.codes(f, task)[node])) for _, f in rules if f.applies(task)]
             reasons = [f.reasons[code - 1].code for f, code in found if code]
             if reasons or plugin in unprepared:
-                return Code.UNRESOLVABLE in reasons
+                return FitCode.UNRESOLVABLE in reasons
         return None
 
     @isolating

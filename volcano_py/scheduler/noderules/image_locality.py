@@ -12,7 +12,7 @@ from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.images import NodeImages, scores
 
 
-class ImageLocality:
+class ImageLocalityRule:
     """Scores nodes by the size of the pod's images they have, scaled by the part of the nodes that have each image."""
 
     name = "ImageLocality"

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -18,15 +18,15 @@ from volcano_py.scheduler.rules.domains import domains
 from volcano_py.scheduler.rules.pod_affinity import NOT_NEAR, TOO_NEAR, UNWANTED, AffinityTerm, is_any, is_near, scores
 
 
-class InterPodAffinity:
+class InterPodAffinityRule:
     """Rejects nodes by required terms: those of the pod, and the anti-affinity of existing pods."""
 
     name = "InterPodAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [
-        Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE),
-        Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE),
-        Reason("node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE),
+        Reason("node(s) didn't match pod affinity rules", FitCode.UNRESOLVABLE),
+        Reason("node(s) didn't match pod anti-affinity rules", FitCode.UNSCHEDULABLE),
+        Reason("node(s) didn't satisfy existing pods anti-affinity rules", FitCode.UNSCHEDULABLE),
     ]
 
     def __init__(self, session: Session) -> None:

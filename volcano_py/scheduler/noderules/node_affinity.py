@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import NodeSelector
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.spec_class import SpecClass
@@ -34,12 +34,12 @@ def _affinity(cls: SpecClass) -> NodeAffinityRules | None:
     return cls.affinity.node_affinity if cls.affinity else None
 
 
-class NodeAffinity:
+class NodeAffinityRule:
     """Rejects nodes that do not match the node selector or the required affinity."""
 
     name = "NodeAffinity"
     scope: Literal[Scope.STATIC] = STATIC
-    reasons = [Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)]
+    reasons = [Reason("node(s) didn't match Pod's node affinity/selector", FitCode.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
         self._cluster = session.cluster

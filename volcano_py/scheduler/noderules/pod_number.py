@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from volcano_py.scheduler.framework.kernels.formulas import Formula, FormulaTerm
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -20,7 +20,7 @@ class PodNumber:
     name = "PodNumber"
     in_runs = True
     scope: Literal[Scope.LOCAL] = LOCAL
-    reasons = [Reason("node(s) pod number exceeded", Code.UNSCHEDULABLE)]
+    reasons = [Reason("node(s) pod number exceeded", FitCode.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:
         self._numbers = session.numbers

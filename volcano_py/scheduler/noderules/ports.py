@@ -6,19 +6,19 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.ports import UsedPorts
 
 
-class NodePorts:
+class NodePortsRule:
     """Rejects nodes on which a requested host port is in use (same protocol, same or any address)."""
 
     name = "NodePorts"
     scope: Literal[Scope.DOMAIN] = DOMAIN
-    reasons = [Reason("node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)]
+    reasons = [Reason("node(s) didn't have free ports for the requested pod ports", FitCode.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -16,12 +16,12 @@ from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.rules.taints import node_taints
 
 
-class NodeUnschedulable:
+class NodeUnschedulableRule:
     """Rejects cordoned nodes, unless the pod tolerates the taint unschedulable."""
 
     name = "NodeUnschedulable"
     scope: Literal[Scope.STATIC] = STATIC
-    reasons = [Reason("node(s) were unschedulable", Code.UNRESOLVABLE)]
+    reasons = [Reason("node(s) were unschedulable", FitCode.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
         self._nodes = node_taints(session.cluster)
@@ -33,12 +33,12 @@ class NodeUnschedulable:
         return self._nodes.cordoned(task.spec_class.tolerations).view(np.int8)
 
 
-class TaintToleration:
+class TaintTolerationRule:
     """Rejects nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
 
     name = "TaintToleration"
     scope: Literal[Scope.STATIC] = STATIC
-    reasons = [Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)]
+    reasons = [Reason("node(s) had untolerated taint(s)", FitCode.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
         self._nodes = node_taints(session.cluster)

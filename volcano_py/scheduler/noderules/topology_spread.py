@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.affinity import TopologySpreadConstraint
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Bools, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -39,8 +39,8 @@ class TopologySpread:
     name = "PodTopologySpread"
     scope: Literal[Scope.DOMAIN] = DOMAIN
     reasons = [
-        Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
-        Reason("node(s) didn't match pod topology spread constraints", Code.UNSCHEDULABLE),
+        Reason("node(s) didn't match pod topology spread constraints (missing required label)", FitCode.UNRESOLVABLE),
+        Reason("node(s) didn't match pod topology spread constraints", FitCode.UNSCHEDULABLE),
     ]
 
     def __init__(self, session: Session) -> None:

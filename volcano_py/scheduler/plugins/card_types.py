@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -64,7 +64,7 @@ class _Rule:
 
 
 class _Filter(_Rule):
-    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.CardRejection]
+    reasons = [Reason(rule.TEXTS[code], FitCode.UNRESOLVABLE) for code in rule.CardRejection]
 
     def applies(self, task: Task) -> bool:
         return bool(self._protection or self._wishes(task).accepted)

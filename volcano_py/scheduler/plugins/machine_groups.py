@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -44,7 +44,7 @@ class _Filter:
 
     name = "machine-groups"
     scope: Literal[Scope.DOMAIN] = DOMAIN
-    reasons = [Reason(rule.TEXTS[code], Code.UNRESOLVABLE) for code in rule.GroupRejection]
+    reasons = [Reason(rule.TEXTS[code], FitCode.UNRESOLVABLE) for code in rule.GroupRejection]
 
     def __init__(self, session: Session, arguments: MachineGroups.Arguments) -> None:
         self._jobs = session.jobs

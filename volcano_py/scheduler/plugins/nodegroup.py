@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from volcano_py.api import names
 from volcano_py.api.scheduling import NodeGroupAffinity, QueueAffinity
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.status import IS_ALLOCATED
@@ -24,12 +24,12 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, Resource
 
 _REASONS = [
-    Reason("job not found in session", Code.ERROR),
-    Reason("node group resource limit annotation invalid", Code.UNRESOLVABLE),
-    Reason("node group label not found", Code.UNRESOLVABLE),
-    Reason("node group affinity not specified", Code.UNRESOLVABLE),
-    Reason("node does not satisfy the node group affinity", Code.UNRESOLVABLE),
-    Reason("node group resource limit exceeded", Code.UNRESOLVABLE),
+    Reason("job not found in session", FitCode.ERROR),
+    Reason("node group resource limit annotation invalid", FitCode.UNRESOLVABLE),
+    Reason("node group label not found", FitCode.UNRESOLVABLE),
+    Reason("node group affinity not specified", FitCode.UNRESOLVABLE),
+    Reason("node does not satisfy the node group affinity", FitCode.UNRESOLVABLE),
+    Reason("node group resource limit exceeded", FitCode.UNRESOLVABLE),
 ]
 _NO_JOB, _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _NOT_MINE, _OVER_LIMIT = range(1, 7)
 

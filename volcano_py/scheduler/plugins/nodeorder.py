@@ -9,7 +9,7 @@ from msgspec import field
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.noderules.allocation import BalancedAllocation, LeastAllocated, MostAllocated
-from volcano_py.scheduler.noderules.image_locality import ImageLocality
+from volcano_py.scheduler.noderules.image_locality import ImageLocalityRule
 from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodPreference
 from volcano_py.scheduler.noderules.node_affinity import PreferredNodeAffinity
 from volcano_py.scheduler.noderules.taints import TaintPreference
@@ -38,7 +38,7 @@ class NodeOrder(Plugin):
     def on_session_open(self, session: Session) -> None:
         a = self.arguments
         scores: list[tuple[int, type[Any]]] = [
-            (a.image_locality, ImageLocality),
+            (a.image_locality, ImageLocalityRule),
             (a.least_requested, LeastAllocated),
             (a.most_requested, MostAllocated),
             (a.balanced_resource, BalancedAllocation),

@@ -15,31 +15,31 @@ from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.search.node_rules import Filter
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.demand import NONE
-from volcano_py.scheduler.model.jobs.pre_bind import PreBind
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.devices.dynamic_resources import (
-    DynamicResources,
+    DynamicResourcesRule,
     DynamicResourcesScore,
     claim_problem,
     claim_steps,
     follow_claims,
 )
-from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinity
-from volcano_py.scheduler.noderules.node_affinity import NodeAffinity, conflict
+from volcano_py.scheduler.noderules.inter_pod_affinity import InterPodAffinityRule
+from volcano_py.scheduler.noderules.node_affinity import NodeAffinityRule, conflict
 from volcano_py.scheduler.noderules.pod_number import PodNumber
-from volcano_py.scheduler.noderules.ports import NodePorts
-from volcano_py.scheduler.noderules.taints import NodeUnschedulable, TaintToleration
+from volcano_py.scheduler.noderules.ports import NodePortsRule
+from volcano_py.scheduler.noderules.taints import NodeUnschedulableRule, TaintTolerationRule
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
 from volcano_py.scheduler.noderules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
 from volcano_py.scheduler.noderules.volumes.volume_binding import (
-    VolumeBinding,
+    VolumeBindingRule,
     VolumeMatching,
     follow_volumes,
     volume_steps,
 )
-from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimits
-from volcano_py.scheduler.noderules.volumes.volume_restrictions import VolumeRestrictions
-from volcano_py.scheduler.noderules.volumes.volume_zone import VolumeZone
+from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimitsRule
+from volcano_py.scheduler.noderules.volumes.volume_restrictions import VolumeRestrictionsRule
+from volcano_py.scheduler.noderules.volumes.volume_zone import VolumeZoneRule
 from volcano_py.scheduler.rules.score_line import LinePoint
 
 _GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"
@@ -95,18 +95,18 @@ class Predicates(Plugin):
         devices = a.devices and "DynamicResourceAllocation" in session.cluster.features
         rules: list[tuple[bool, type[Any]]] = [
             (True, PodNumber),
-            (True, NodeUnschedulable),
-            (a.node_affinity, NodeAffinity),
-            (a.taint_toleration, TaintToleration),
-            (a.node_ports, NodePorts),
-            (a.pod_affinity, InterPodAffinity),
-            (a.node_volume_limits, NodeVolumeLimits),
-            (a.volume_zone, VolumeZone),
+            (True, NodeUnschedulableRule),
+            (a.node_affinity, NodeAffinityRule),
+            (a.taint_toleration, TaintTolerationRule),
+            (a.node_ports, NodePortsRule),
+            (a.pod_affinity, InterPodAffinityRule),
+            (a.node_volume_limits, NodeVolumeLimitsRule),
+            (a.volume_zone, VolumeZoneRule),
             (a.topology_spread, TopologySpread),
-            (a.volume_binding, VolumeBinding),
+            (a.volume_binding, VolumeBindingRule),
             (a.volume_binding, VolumeMatching),
-            (devices, DynamicResources),
-            (session.deviations.read_write_once_pod, VolumeRestrictions),
+            (devices, DynamicResourcesRule),
+            (session.deviations.read_write_once_pod, VolumeRestrictionsRule),
         ]
         filters: list[Filter] = [rule(session) for on, rule in rules if on]
         session.add_filters(*filters, after_pre_predicate=True)
@@ -141,14 +141,14 @@ class Predicates(Plugin):
                 lambda task, _: self._pre_bind(session, task, devices), concerns=lambda task: task.claims is not NONE
             )
 
-    def _pre_bind(self, session: Session, task: Task, devices: bool) -> PreBind | None:
+    def _pre_bind(self, session: Session, task: Task, devices: bool) -> PreBindSteps | None:
         """The pre-bind steps for the volumes and the devices of a task."""
         if task.claims is NONE:
             return None
         volumes = volume_steps(session, task, float(self.arguments.bind_timeout))
         claims = claim_steps(session, task, float(self.arguments.device_timeout)) if devices else None
         steps = [step for part in (volumes, claims) if part is not None for step in part.steps]
-        return PreBind(steps, {}) if steps else None
+        return PreBindSteps(steps, {}) if steps else None
 
     def _volume_problem(self, task: Task) -> str | None:
         """Why all nodes reject a pod with volumes."""

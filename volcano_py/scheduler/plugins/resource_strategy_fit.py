@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from volcano_py.api import names
 from volcano_py.scheduler.framework.arguments import not_negative
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -237,7 +237,7 @@ class _Filter:
         named = [listed_resources(session, i) for i in range(len(session.table))]
         for name in proportions:
             self._known.append(np.array([name in of for of in named], dtype=bool))
-        self.reasons = [Reason(f"proportional of resource {r} check failed", Code.UNRESOLVABLE) for r in proportions]
+        self.reasons = [Reason(f"proportional of resource {r} check failed", FitCode.UNRESOLVABLE) for r in proportions]
 
     def applies(self, task: Task) -> bool:
         return all(task.request[r] < EPS for r in self._proportions)

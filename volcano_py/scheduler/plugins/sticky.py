@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.group_names import NATIVE, reference
-from volcano_py.scheduler.model.jobs.pre_bind import PreBind, StoreNode
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps, StoreNode
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules import sticky as rule
 
@@ -61,7 +61,7 @@ class Sticky(Plugin):
         placed = (session.moves.placed.get(t.slot) for t in job.tasks.values()) if job is not None else ()
         return next((session.table.names[node] for node in placed if node is not None), "")
 
-    def _store(self, task: Task, node: int) -> PreBind | None:
+    def _store(self, task: Task, node: int) -> PreBindSteps | None:
         """The step that writes the node of a task for which none is stored."""
         job = self._session.jobs.get(task.job)
         if job is None or job.pod_group is None or job.model.shadow or self.node_of(task):
@@ -71,7 +71,7 @@ class Sticky(Plugin):
             return None
         namespace, _, name = key.partition("/")
         uid, where = job.pod_group.metadata.uid, self.annotation_of(task)
-        return PreBind([StoreNode(namespace, name, uid, where, self._session.table.names[node])], {})
+        return PreBindSteps([StoreNode(namespace, name, uid, where, self._session.table.names[node])], {})
 
 
 class _Filter:
@@ -79,7 +79,7 @@ class _Filter:
 
     name = "sticky"
     scope: Literal[Scope.DOMAIN] = DOMAIN
-    reasons = [Reason(rule.ELSEWHERE, Code.UNRESOLVABLE)]
+    reasons = [Reason(rule.ELSEWHERE, FitCode.UNRESOLVABLE)]
 
     def __init__(self, plugin: Sticky, columns: Mapping[str, int]) -> None:
         self._plugin = plugin

@@ -23,7 +23,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
@@ -202,7 +202,7 @@ class _Filter:
 
     def __init__(self, zones: list[str], closed: dict[str, str]) -> None:
         texts = ["not allow to dispatch to revocable node", *sorted({t for t in closed.values() if t})]
-        self.reasons = [Reason(text, Code.UNRESOLVABLE) for text in texts]
+        self.reasons = [Reason(text, FitCode.UNRESOLVABLE) for text in texts]
         number = {"": 1} | {text: i + 1 for i, text in enumerate(texts) if i}
         self._guest = np.array([number[closed[z]] if z and closed[z] else 0 for z in zones], dtype=np.int8)
         self._other = np.array([number[closed[z]] if z else 0 for z in zones], dtype=np.int8)

@@ -89,11 +89,11 @@ class ProfilesFile:
         log.info("%s: new profiles are in force: %s", self.path, ", ".join(p.name for p in new.profiles))
         return True
 
-    def _read(self) -> profiles.Configuration:
+    def _read(self) -> profiles.ProfilesConfiguration:
         document = _document(self.path)
         try:
             found = profiles.load(document, self.features, self._registry, self._release)
-        except profiles.ConfigurationError as error:
+        except profiles.ProfilesConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
         _check_names([p.name for p in found.profiles], self._session, self.path)
         for warning in found.warnings:

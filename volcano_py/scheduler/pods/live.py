@@ -30,7 +30,7 @@ from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, Bind, Decision, Evict, Fail, Patch
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, BindPod, Decision, EvictPod, Fail, Patch
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
@@ -260,7 +260,7 @@ class LiveProfiles:
     def _carry_out(self, decisions: Sequence[Decision], begun: float) -> None:
         for decision in decisions:
             match decision:
-                case Bind(pod):
+                case BindPod(pod):
                     self._bindings[pod.pod.metadata.uid] = _Binding(pod, begun)
                     self._tried(pod, begun)
                 case Fail(pod, _, reason):
@@ -268,7 +268,7 @@ class LiveProfiles:
                     self._report(ERROR if reason == SCHEDULER_ERROR else UNSCHEDULABLE, pod, begun)
                 case Ask() | Patch():
                     self.send_request(decision)
-        victims = sum(isinstance(d, Evict) for d in decisions)
+        victims = sum(isinstance(d, EvictPod) for d in decisions)
         if victims:
             self.metrics.preempted(victims)
         self._write(decisions)

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Bind, Decision, Evict, Fail, Nominate, Report
+from volcano_py.scheduler.profiles.decisions import (
+    SCHEDULER_ERROR,
+    BindPod,
+    Decision,
+    EvictPod,
+    Fail,
+    Nominate,
+    ReportEvent,
+)
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 EVICTION = "preemption"
@@ -17,9 +25,9 @@ def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.O
     """What has to be written. A condition is repeated only when its text changes."""
     for decision in decisions:
         match decision:
-            case Bind(pod, node, steps):
+            case BindPod(pod, node, steps):
                 yield plan.Bind(pod.namespace, pod.name, _uid(pod), node, "", steps=steps)
-            case Evict(victim, preemptor):
+            case EvictPod(victim, preemptor):
                 task = model.tasks.get(victim.key)
                 if task is not None:
                     text = f"Preempted by pod {_uid(preemptor)} on node {task.node}"
@@ -31,7 +39,7 @@ def operations(decisions: Sequence[Decision], model: Cluster) -> Iterator[plan.O
                     yield plan.PodCondition(pod.namespace, pod.name, _uid(pod), reason, message)
                     if reason == SCHEDULER_ERROR:  # the dispatcher adds the Event to other conditions only
                         yield _event(pod, "Warning", "FailedScheduling", message)
-            case Report(pod, type_, reason, message):
+            case ReportEvent(pod, type_, reason, message):
                 yield _event(pod, type_, reason, message)
 
 

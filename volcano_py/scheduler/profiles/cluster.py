@@ -28,7 +28,7 @@ _LONGEST_LOG = 200_000
 """The number of changes after which the columns are created again."""
 
 
-class Cluster:
+class ProfileCluster:
     """Nodes with their pods (bound or assumed), and the other objects that rules read.
 
     `model`: the model that the cache keeps current. Without it the cluster has its own, which `set_node`,

@@ -27,7 +27,7 @@ def features_of(gates: Mapping[str, bool], release: Release = DEFAULT) -> frozen
     return frozenset(g for g in release.gates if gates.get(g, True)) | {g for g, on in gates.items() if on}
 
 
-class ConfigurationError(ValueError):
+class ProfilesConfigurationError(ValueError):
     """The configuration is invalid; the message names profile, point and remedy."""
 
 
@@ -75,7 +75,7 @@ class ProfileConfig(NamedTuple):
     """The percentage of the nodes that must fit to end the search, at least 100 nodes; 0: all nodes are scored."""
 
 
-class Configuration(NamedTuple):
+class ProfilesConfiguration(NamedTuple):
     profiles: list[ProfileConfig]
     initial_backoff: float
     """Seconds."""
@@ -94,34 +94,42 @@ def load(
     features: frozenset[str] = FEATURES,
     registry: Registry = REGISTRY,
     release: Release = DEFAULT,
-) -> Configuration:
+) -> ProfilesConfiguration:
     """Load a configuration in kube-scheduler's format. Raises ConfigurationError."""
     try:
         read = msgspec.convert(dict(document), _Document)
     except msgspec.ValidationError as e:
-        raise ConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
+        raise ProfilesConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
     if read.kind != "KubeSchedulerConfiguration" or read.api_version != _API:
-        raise ConfigurationError(f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}")
+        raise ProfilesConfigurationError(
+            f"{read.kind} of {read.api_version}: write KubeSchedulerConfiguration of {_API}"
+        )
     if not 0 < read.pod_initial_backoff_seconds <= read.pod_max_backoff_seconds:
-        raise ConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
+        raise ProfilesConfigurationError("podInitialBackoffSeconds: must be above 0 and at most podMaxBackoffSeconds")
     registry = _with_copies(read.profiles or (), arranged(registry, release))
     try:
         extenders = Extenders(read.extenders or ())
     except ValueError as e:
-        raise ConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
+        raise ProfilesConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
     share = read.percentage_of_nodes_to_score
     profiles = [_profile(p, features, registry, share, extenders) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
     for name in names:
         if not name:
-            raise ConfigurationError("a profile has an empty schedulerName; name it as in spec.schedulerName of pods")
+            raise ProfilesConfigurationError(
+                "a profile has an empty schedulerName; name it as in spec.schedulerName of pods"
+            )
         if names.count(name) > 1:
-            raise ConfigurationError(f"profile {name}: two profiles have this schedulerName; names must be unique")
+            raise ProfilesConfigurationError(
+                f"profile {name}: two profiles have this schedulerName; names must be unique"
+            )
     if len({tuple(p.points["queueSort"]) for p in profiles}) > 1:
-        raise ConfigurationError("profiles have different queueSort plugins; they share one queue: use the same one")
+        raise ProfilesConfigurationError(
+            "profiles have different queueSort plugins; they share one queue: use the same one"
+        )
     first, longest = float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds)
     warnings = tuple(w for p in read.profiles or () for w in _unknown_disabled(p, registry))
-    return Configuration(profiles, first, longest, extenders.registry(registry), warnings, release)
+    return ProfilesConfiguration(profiles, first, longest, extenders.registry(registry), warnings, release)
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:
@@ -144,22 +152,24 @@ def _profile(
     sets = profile.plugins or {}
     for point, chosen in sets.items():
         if point != _MULTI and point not in POINTS:
-            raise ConfigurationError(f"{where}: unknown point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
+            raise ProfilesConfigurationError(f"{where}: unknown point {point!r}{_nearest(point, [*POINTS, _MULTI])}")
         _check_names(where, point, chosen, registry)
     multi = _merged(sets.get(_MULTI) or _PluginSet(), features, registry)
     points: dict[str, list[str]] = {}
     for point in POINTS:
         points[point] = _at_point(point, multi, sets.get(point) or _PluginSet(), where, registry)
     if len(points["queueSort"]) != 1:
-        raise ConfigurationError(f"{where}: queueSort needs exactly one plugin; enabled are {points['queueSort']}")
+        raise ProfilesConfigurationError(
+            f"{where}: queueSort needs exactly one plugin; enabled are {points['queueSort']}"
+        )
     if not points["bind"]:
-        raise ConfigurationError(f"{where}: bind has no plugin; enable DefaultBinder")
+        raise ProfilesConfigurationError(f"{where}: bind has no plugin; enable DefaultBinder")
     weights = {r.name: r.weight or 1 for r in multi}
     weights |= {r.name: r.weight or 1 for r in (sets.get("score") or _PluginSet()).enabled or ()}
     own = profile.percentage_of_nodes_to_score
     share = percentage if own is None else own
     if not 0 <= share <= 100:
-        raise ConfigurationError(f"{where}: percentageOfNodesToScore {share} is out of range; use 0 to 100")
+        raise ProfilesConfigurationError(f"{where}: percentageOfNodesToScore {share} is out of range; use 0 to 100")
     arguments = _arguments(profile, where, registry)
     extenders.add_to(points, weights, arguments)
     return ProfileConfig(profile.scheduler_name, points, weights, arguments, share)
@@ -184,9 +194,11 @@ def _at_point(point: str, multi: list[_Ref], chosen: _PluginSet, where: str, reg
         kind = registry[name].kind
         if not issubclass(kind, POINTS[point]):
             points = ", ".join(p for p, base in POINTS.items() if issubclass(kind, base))
-            raise ConfigurationError(f"{where}, {point}: {name} does not implement this point; it implements {points}")
+            raise ProfilesConfigurationError(
+                f"{where}, {point}: {name} does not implement this point; it implements {points}"
+            )
         if listed.count(name) > 1:
-            raise ConfigurationError(f"{where}, {point}: {name} is enabled twice")
+            raise ProfilesConfigurationError(f"{where}, {point}: {name} is enabled twice")
     off = {r.name for r in chosen.disabled or ()}
     fits = [r.name for r in multi if issubclass(registry[r.name].kind, POINTS[point]) and r.name not in off]
     if "*" in off:
@@ -199,27 +211,29 @@ def _arguments(profile: _Profile, where: str, registry: Registry) -> dict[str, A
     given: dict[str, dict[str, Any]] = {}
     for entry in profile.plugin_config or ():
         if entry.name not in registry:
-            raise ConfigurationError(
+            raise ProfilesConfigurationError(
                 f"{where}, pluginConfig: unknown plugin {entry.name!r}{_nearest(entry.name, registry)}"
             )
         if entry.name in given:
-            raise ConfigurationError(f"{where}, pluginConfig: {entry.name} is configured twice")
+            raise ProfilesConfigurationError(f"{where}, pluginConfig: {entry.name} is configured twice")
         given[entry.name] = {k: v for k, v in (entry.args or {}).items() if k not in ("kind", "apiVersion")}
     found = {}
     for name, registration in registry.items():
         try:
             found[name] = msgspec.convert(given.get(name, {}), registration.arguments)
         except msgspec.ValidationError as e:
-            raise ConfigurationError(f"{where}, pluginConfig {name}: {e}") from None
+            raise ProfilesConfigurationError(f"{where}, pluginConfig {name}: {e}") from None
     return found
 
 
 def _check_names(where: str, point: str, chosen: _PluginSet, registry: Registry) -> None:
     for r in chosen.enabled or ():
         if r.name not in registry:
-            raise ConfigurationError(f"{where}, {point}: unknown plugin {r.name!r}{_nearest(r.name, registry)}")
+            raise ProfilesConfigurationError(f"{where}, {point}: unknown plugin {r.name!r}{_nearest(r.name, registry)}")
         if not 0 <= r.weight <= 100:
-            raise ConfigurationError(f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100")
+            raise ProfilesConfigurationError(
+                f"{where}, {point}: weight {r.weight} of {r.name} is out of range; use 1 to 100"
+            )
 
 
 def _unknown_disabled(profile: _Profile, registry: Registry) -> Iterator[str]:

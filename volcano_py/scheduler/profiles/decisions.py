@@ -16,7 +16,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
-class Bind(NamedTuple):
+class BindPod(NamedTuple):
     """Write the binding, then report the outcome to `PodScheduler.bind_result`."""
 
     pod: PodInfo
@@ -25,7 +25,7 @@ class Bind(NamedTuple):
     """The writes before the binding, in this order; all of them are undone if one of them or the binding fails."""
 
 
-class Evict(NamedTuple):
+class EvictPod(NamedTuple):
     pod: PodInfo
     preemptor: PodInfo
     for_group: bool = False
@@ -57,7 +57,7 @@ class GroupCondition(NamedTuple):
     message: str
 
 
-class Report(NamedTuple):
+class ReportEvent(NamedTuple):
     """Write an Event about a pod."""
 
     pod: PodInfo
@@ -87,4 +87,4 @@ class Ask(NamedTuple):
     call: Call
 
 
-Decision = Bind | Evict | Nominate | Fail | GroupCondition | Report | Patch | Ask
+Decision = BindPod | EvictPod | Nominate | Fail | GroupCondition | ReportEvent | Patch | Ask

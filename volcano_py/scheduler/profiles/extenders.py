@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from volcano_py.api.duration import parse_duration
-from volcano_py.scheduler.profiles.plugins.outside.extender_webhook import Arguments, ExtenderWebhook
+from volcano_py.scheduler.profiles.plugins.outside.extender_webhook import ExtenderWebhook, ExtenderWebhookArguments
 from volcano_py.scheduler.profiles.registry import Registration, Registry
 
 _FIT = "NodeResourcesFit"
@@ -18,11 +18,11 @@ class Extenders:
     """The extenders of a configuration. Raises ValueError with the entry and the field."""
 
     def __init__(self, given: Sequence[Any]) -> None:
-        self._all: dict[str, Arguments] = {}
+        self._all: dict[str, ExtenderWebhookArguments] = {}
         for i, entry in enumerate(given):
             where = f"extenders[{i}]"
             try:
-                read = msgspec.convert(entry, Arguments)
+                read = msgspec.convert(entry, ExtenderWebhookArguments)
                 parse_duration(read.http_timeout)
             except (msgspec.ValidationError, ValueError) as e:
                 raise ValueError(f"{where}: {e}") from None
@@ -39,7 +39,10 @@ class Extenders:
 
     def registry(self, registry: Registry) -> Registry:
         """The registry with the extenders."""
-        made = {n: Registration(ExtenderWebhook, ExtenderWebhook, Arguments, default=False) for n in self._all}
+        made = {
+            n: Registration(ExtenderWebhook, ExtenderWebhook, ExtenderWebhookArguments, default=False)
+            for n in self._all
+        }
         return {**registry, **made}
 
     def add_to(self, points: dict[str, list[str]], weights: dict[str, int], arguments: dict[str, Any]) -> None:

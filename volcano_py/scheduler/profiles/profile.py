@@ -15,23 +15,30 @@ from volcano_py.scheduler.profiles.attempts.feasible import Feasible, fitting
 from volcano_py.scheduler.profiles.attempts.node_sample import NodeSample
 from volcano_py.scheduler.profiles.attempts.scoring import in_range, normalized
 from volcano_py.scheduler.profiles.columns import NodesAt
-from volcano_py.scheduler.profiles.configuration import Configuration, ConfigurationError, ProfileConfig
+from volcano_py.scheduler.profiles.configuration import ProfileConfig, ProfilesConfiguration, ProfilesConfigurationError
 from volcano_py.scheduler.profiles.faults import Pending, PluginFault, contained, expect, raised, stop
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import OBJECTS, Action, Event, Interest, Kind, check_interests
+from volcano_py.scheduler.profiles.plugin_api.events import (
+    OBJECTS,
+    ActionType,
+    ClusterEvent,
+    Interest,
+    Kind,
+    check_interests,
+)
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
-    Bind,
+    Binder,
     Filter,
     NodesFilter,
     Observer,
     Permit,
-    Plugin,
     PostBind,
     PostFilter,
     PostFilterResult,
     PreBind,
     PreEnqueue,
     PreFilter,
+    ProfilePlugin,
     QueueSort,
     Reserve,
     Reviewer,
@@ -63,19 +70,19 @@ class Profile:
     """The plugins of one profile, ready to run on a cluster. A plugin that fails raises PluginFault here, unless a
     method documents otherwise."""
 
-    def __init__(self, config: ProfileConfig, whole: Configuration, world: World) -> None:
+    def __init__(self, config: ProfileConfig, whole: ProfilesConfiguration, world: World) -> None:
         self.name = config.name
         self._cluster = world.cluster
         handle = Handle(world, self)
         named = {n for names in config.points.values() for n in names}
-        made: dict[str, Plugin] = {}
+        made: dict[str, ProfilePlugin] = {}
         for name, registration in whole.registry.items():
             if name in named:
                 try:
                     made[name] = registration.make(config.arguments[name], handle)
                     made[name].name = name
                 except Exception as e:
-                    raise ConfigurationError(f"profile {self.name}, pluginConfig {name}: {e}") from e
+                    raise ProfilesConfigurationError(f"profile {self.name}, pluginConfig {name}: {e}") from e
 
         def at(point: str) -> list[Any]:
             return [made[n] for n in config.points[point]]
@@ -99,10 +106,10 @@ class Profile:
         self.reserve: list[Reserve] = at("reserve")
         self.permit: list[Permit] = at("permit")
         self.pre_bind: list[PreBind] = at("preBind")
-        self.bind: list[Bind] = at("bind")
+        self.bind: list[Binder] = at("bind")
         self.post_bind: list[PostBind] = at("postBind")
         handle.reviewers = [p for p in made.values() if isinstance(p, Reviewer)]
-        self.plugins: Mapping[str, Plugin] = made
+        self.plugins: Mapping[str, ProfilePlugin] = made
         self.config = config
         fit = made.get("NodeResourcesFit")
         self.preempts_for_groups = any(p.preempts_for_groups for p in self._post_filter)
@@ -111,11 +118,11 @@ class Profile:
         """The resources, with weights, by which placements of groups are compared."""
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
-        self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), Action.TAINT),)
+        self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), ActionType.TAINT),)
         self.reads = {kind for p in made.values() for kind in p.reads}
         """The kinds that its plugins read in addition to nodes and pods."""
 
-    def _interests(self, plugin: Plugin) -> Sequence[Interest]:
+    def _interests(self, plugin: ProfilePlugin) -> Sequence[Interest]:
         try:
             found = plugin.interests()
             check_interests(found)
@@ -125,7 +132,7 @@ class Profile:
                 )
         except Exception as e:
             text = str(e) if isinstance(e, ValueError) else f"interests raised {type(e).__name__}: {e}"
-            raise ConfigurationError(f"profile {self.name}, plugin {plugin.name}: {text}") from e
+            raise ProfilesConfigurationError(f"profile {self.name}, plugin {plugin.name}: {text}") from e
         return found
 
     @property
@@ -133,7 +140,7 @@ class Profile:
         """Whether a plugin requires all events of nodes or pods."""
         return any(p.kinds - OBJECTS for p in self._observers)
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         """Pass an event to the plugins that keep caches; a fault is logged."""
         for plugin in self._observers:
             try:

@@ -15,9 +15,9 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from volcano_py.api.core import Pod
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, Report
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Decision, Fail, ReportEvent
 from volcano_py.scheduler.profiles.faults import PluginFault
-from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Interest, Kind, pod_events
+from volcano_py.scheduler.profiles.plugin_api.events import ActionType, ClusterEvent, Interest, Kind, pod_events
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code
 from volcano_py.scheduler.profiles.profile import Profile, SortKey
@@ -166,7 +166,7 @@ class SchedulingQueue:
             self._push(queued)
             return
         for event in pod_events(Kind.UNSCHEDULED_POD, old, new):
-            if event.action is Action.OTHER and not _changed(old.pod, new.pod):
+            if event.action is ActionType.OTHER and not _changed(old.pod, new.pod):
                 continue
             if self._worth_trying(queued, event):
                 self._cause = "PodUpdate"
@@ -184,7 +184,7 @@ class SchedulingQueue:
         queued.ticket = 0
         self._leave(queued)
 
-    def move(self, event: Event, now: float) -> None:
+    def move(self, event: ClusterEvent, now: float) -> None:
         """Try the pods again that the event may help."""
         helped: list[QueuedPod] = []
         for rejected, pods in self._unschedulable.items():
@@ -325,19 +325,19 @@ class SchedulingQueue:
         try:
             return self._profile(queued).sort_key(queued.pod, queued.since)
         except PluginFault as fault:
-            self._emit(Report(queued.pod, "Warning", "PluginFailed", str(fault)))
+            self._emit(ReportEvent(queued.pod, "Warning", "PluginFailed", str(fault)))
             return _LAST
 
     def _profile(self, queued: QueuedPod) -> Profile:
         return self._profiles[queued.pod.pod.spec.scheduler_name]
 
-    def _worth_trying(self, queued: QueuedPod, event: Event) -> bool:
+    def _worth_trying(self, queued: QueuedPod, event: ClusterEvent) -> bool:
         rejected = queued.rejected
         if rejected is None or rejected.any_event:
             return True
         return any(i.helps(p.pod, event) for i in self._interests(rejected, event) for p in queued.pods())
 
-    def _interests(self, rejected: _Rejected, event: Event) -> list[Interest]:
+    def _interests(self, rejected: _Rejected, event: ClusterEvent) -> list[Interest]:
         """The interests of the plugins that rejected pods in such an event."""
         interests = self._profiles[rejected.profile].interests
         return [i for name in rejected.plugins for i in interests.get(name, ()) if i.matches(event)]

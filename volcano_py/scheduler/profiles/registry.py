@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from volcano_py.scheduler.profiles.plugin_api.extension_points import NoArguments, Plugin
+from volcano_py.scheduler.profiles.plugin_api.extension_points import NoArguments, ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugins import (
     balanced,
@@ -43,8 +43,8 @@ class AnyArguments(msgspec.Struct):
 
 
 class Registration(NamedTuple):
-    kind: type[Plugin]
-    make: Callable[[Any, Handle], Plugin]
+    kind: type[ProfilePlugin]
+    make: Callable[[Any, Handle], ProfilePlugin]
     """Constructs the plugin from arguments and handle."""
     arguments: type[Any] = NoArguments
     weight: int = 0
@@ -73,11 +73,11 @@ def arranged(registry: Registry, release: Release) -> Registry:
     return found
 
 
-def _plain(kind: type[Plugin], weight: int = 0) -> Registration:
+def _plain(kind: type[ProfilePlugin], weight: int = 0) -> Registration:
     return Registration(kind, lambda args, handle: kind(), weight=weight)
 
 
-def of(kind: type[Plugin], arguments: type[Any] | None = None) -> Registration:
+def of(kind: type[ProfilePlugin], arguments: type[Any] | None = None) -> Registration:
     """For a plugin that is constructed with arguments and handle; no profile has it by default."""
     return Registration(kind, kind, arguments or kind.Arguments, default=False)
 
@@ -89,46 +89,51 @@ REGISTRY: Registry = {
     "NodeName": _plain(NodeName),
     "TaintToleration": _plain(TaintToleration, 3),
     "NodeAffinity": Registration(
-        node_affinity.NodeAffinity, lambda a, h: node_affinity.NodeAffinity(a), node_affinity.Arguments, 2
+        node_affinity.NodeAffinity, lambda a, h: node_affinity.NodeAffinity(a), node_affinity.NodeAffinityArguments, 2
     ),
     "NodePorts": _plain(NodePorts),
     "NodeResourcesFit": Registration(
-        fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a, h.cluster), fit.Arguments, 1
+        fit.NodeResourcesFit, lambda a, h: fit.NodeResourcesFit(a, h.cluster), fit.FitArguments, 1
     ),
     "VolumeRestrictions": Registration(VolumeRestrictions, lambda a, h: VolumeRestrictions(h)),
     "NodeVolumeLimits": Registration(NodeVolumeLimits, lambda a, h: NodeVolumeLimits(h)),
-    "VolumeBinding": Registration(volume_binding.VolumeBinding, volume_binding.VolumeBinding, volume_binding.Arguments),
+    "VolumeBinding": Registration(
+        volume_binding.VolumeBinding, volume_binding.VolumeBinding, volume_binding.VolumeBindingArguments
+    ),
     "VolumeZone": Registration(VolumeZone, lambda a, h: VolumeZone(h)),
     "PodTopologySpread": Registration(
-        spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread.Arguments, 2
+        spread.PodTopologySpread, lambda a, h: spread.PodTopologySpread(a, h.cluster), spread.SpreadArguments, 2
     ),
     "InterPodAffinity": Registration(
         pod_affinity.InterPodAffinity,
         lambda a, h: pod_affinity.InterPodAffinity(a, h.cluster),
-        pod_preference.Arguments,
+        pod_preference.PodPreferenceArguments,
         2,
     ),
     "NodeDeclaredFeatures": _plain(NodeDeclaredFeatures)._replace(arguments=AnyArguments),
     "DynamicResources": Registration(
-        dynamic_resources.DynamicResources, dynamic_resources.DynamicResources, dynamic_resources.Arguments, 2
+        dynamic_resources.DynamicResources,
+        dynamic_resources.DynamicResources,
+        dynamic_resources.DynamicResourcesArguments,
+        2,
     ),
     "DefaultPreemption": Registration(
         default_preemption.DefaultPreemption,
         lambda a, h: default_preemption.DefaultPreemption(a, h),
-        default_preemption.Arguments,
+        default_preemption.PreemptionArguments,
     ),
     "NodeResourcesBalancedAllocation": Registration(
         balanced.NodeResourcesBalancedAllocation,
         lambda a, h: balanced.NodeResourcesBalancedAllocation(a, h.cluster),
-        balanced.Arguments,
+        balanced.BalancedAllocationArguments,
         1,
     ),
     "ImageLocality": Registration(ImageLocality, lambda a, h: ImageLocality(h.cluster), weight=1),
     "GangScheduling": Registration(GangScheduling, lambda a, h: GangScheduling(h), gate="GangScheduling"),
     "DefaultBinder": _plain(DefaultBinder),
-    "CardTypes": of(card_types.CardTypes, card_types.Arguments),
-    "GangPermit": of(gang_permit.GangPermit, gang_permit.Arguments),
-    "MachineGroups": of(machine_groups.MachineGroups, machine_groups.Arguments),
-    "Remote": of(remote.Remote, remote.Arguments)._replace(many=True),
-    "Sticky": of(sticky.Sticky, sticky.Arguments),
+    "CardTypes": of(card_types.ProfileCardTypes, card_types.CardTypesArguments),
+    "GangPermit": of(gang_permit.GangPermit, gang_permit.GangPermitArguments),
+    "MachineGroups": of(machine_groups.ProfileMachineGroups, machine_groups.MachineGroupsArguments),
+    "Remote": of(remote.Remote, remote.RemoteArguments)._replace(many=True),
+    "Sticky": of(sticky.ProfileSticky, sticky.StickyArguments),
 }

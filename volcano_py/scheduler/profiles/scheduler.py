@@ -15,15 +15,15 @@ from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.attempts.group_cycle import GroupCycles
-from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.configuration import FEATURES, Configuration
-from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, Evict, Fail, Nominate
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.configuration import FEATURES, ProfilesConfiguration
+from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, EvictPod, Fail, Nominate
 from volcano_py.scheduler.profiles.groups.cycles import RootCycles
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
 from volcano_py.scheduler.profiles.groups.tree import least_of
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
-from volcano_py.scheduler.profiles.plugin_api.events import Action, Event, Kind, node_events, pod_events
+from volcano_py.scheduler.profiles.plugin_api.events import ActionType, ClusterEvent, Kind, node_events, pod_events
 from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
@@ -32,13 +32,15 @@ from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
 
 class PodScheduler:
-    """Several profiles over one cluster and one queue. `model`: see `Cluster`. Times are in seconds and never
+    """Several profiles over one cluster and one queue. `model`: see `ProfileCluster`. Times are in seconds and never
     decrease."""
 
-    def __init__(self, config: Configuration, features: frozenset[str] = FEATURES, model: Model | None = None) -> None:
+    def __init__(
+        self, config: ProfilesConfiguration, features: frozenset[str] = FEATURES, model: Model | None = None
+    ) -> None:
         """Raises ConfigurationError if a plugin cannot be constructed."""
         self._decisions: list[Decision] = []
-        self._world = World(Cluster(model), self._decisions.append, features, config.release)
+        self._world = World(ProfileCluster(model), self._decisions.append, features, config.release)
         self.cluster = self._world.cluster
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
@@ -95,13 +97,13 @@ class PodScheduler:
 
     def node_changed(self, old: Node | None, new: Node, now: float) -> None:
         """A node that the model already has was created or has changed."""
-        for event in (Event(Kind.NODE, Action.ADD, None, new),) if old is None else node_events(old, new):
+        for event in (ClusterEvent(Kind.NODE, ActionType.ADD, None, new),) if old is None else node_events(old, new):
             self._happened(event, now)
 
     def node_released(self, node: Node, now: float) -> None:
         """A node is no longer held: pods for which it was rejected are tried again."""
         self._world.now = now
-        self.queue.move(Event(Kind.NODE, Action.TAINT, node, node), now)
+        self.queue.move(ClusterEvent(Kind.NODE, ActionType.TAINT, node, node), now)
 
     def delete_node(self, name: str, now: float) -> None:
         """A node was deleted."""
@@ -113,7 +115,7 @@ class PodScheduler:
     def node_deleted(self, node: Node, now: float) -> None:
         """A node was deleted that the model does not have any more. Pods that were assumed on it, and whose binding is
         not being written, are tried again."""
-        self._happened(Event(Kind.NODE, Action.DELETE, node, None), now)
+        self._happened(ClusterEvent(Kind.NODE, ActionType.DELETE, node, None), now)
         name = node.metadata.name
         for cycle in self._cycles:
             if cycle.node == name:
@@ -128,14 +130,16 @@ class PodScheduler:
             old = None
         self.cluster.groups[group.key] = group
         self._groups_changed(old, group, now)
-        self._happened(Event(Kind.POD_GROUP, Action.ADD if old is None else Action.OTHER, old, group), now)
+        self._happened(
+            ClusterEvent(Kind.POD_GROUP, ActionType.ADD if old is None else ActionType.OTHER, old, group), now
+        )
 
     def delete_group(self, key: str, now: float) -> None:
         """A PodGroup was deleted."""
         old = self.cluster.groups.pop(key, None)
         if old is not None:
             self._groups_changed(old, None, now)
-            self._happened(Event(Kind.POD_GROUP, Action.DELETE, old, None), now)
+            self._happened(ClusterEvent(Kind.POD_GROUP, ActionType.DELETE, old, None), now)
 
     def set_composite(self, group: CompositePodGroup, now: float) -> None:
         """A CompositePodGroup was created or has changed."""
@@ -161,13 +165,15 @@ class PodScheduler:
     def set_object(self, manifest: Manifest, now: float) -> None:
         """An object of a kind in `reads` was created or has changed."""
         old = self._world.objects.set(manifest)
-        self._happened(Event(Kind.OBJECT, Action.ADD if old is None else Action.OTHER, old, manifest), now)
+        self._happened(
+            ClusterEvent(Kind.OBJECT, ActionType.ADD if old is None else ActionType.OTHER, old, manifest), now
+        )
 
     def delete_object(self, manifest: Manifest, now: float) -> None:
         """An object of a kind in `reads` was deleted."""
         old = self._world.objects.delete(ObjectKind.of(manifest), key_of(manifest))
         if old is not None:
-            self._happened(Event(Kind.OBJECT, Action.DELETE, old, None), now)
+            self._happened(ClusterEvent(Kind.OBJECT, ActionType.DELETE, old, None), now)
 
     def set_claim_object(self, kind: str, new: Any, now: float) -> None:
         """An object of volumes or devices (`model.claims.pod_claims.KINDS`) was created or has changed.
@@ -187,20 +193,20 @@ class PodScheduler:
     def claim_object_changed(self, kind: str, old: Any, new: Any, now: float) -> None:
         """An object that the model already has was created (`old` is None), has changed, or was deleted (`new` is
         None)."""
-        action = Action.ADD if old is None else Action.DELETE if new is None else Action.OTHER
-        self._happened(Event(Kind(kind), action, old, new), now)
+        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.OTHER
+        self._happened(ClusterEvent(Kind(kind), action, old, new), now)
 
     def add_pod(self, pod: PodInfo, now: float) -> None:
         self._world.now = now
         self.cluster.join(pod)
         if pod.node:
             self.cluster.place(pod, pod.node)
-            self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, pod), now)
+            self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.ADD, None, pod), now)
             return
         self.cluster.see(pod)
         if pod.pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod, now)
-            self._happened(Event(Kind.UNSCHEDULED_POD, Action.ADD, None, pod), now)
+            self._happened(ClusterEvent(Kind.UNSCHEDULED_POD, ActionType.ADD, None, pod), now)
 
     def update_pod(self, old: PodInfo, new: PodInfo, now: float) -> None:
         """A pod has changed; it may have been bound."""
@@ -239,11 +245,11 @@ class PodScheduler:
         self.cluster.forget(pod)
         if pod.node or cycle is not None or pod.pod.status.nominated_node_name:
             removed = pod if pod.node or cycle is None else pod.on(cycle.node)
-            self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, removed, None), now)
+            self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.DELETE, removed, None), now)
 
     def place_freed(self, pod: PodInfo, node: str, now: float) -> None:
         """A pod of the session was assumed on a node and is not bound there: its capacity is released."""
-        self._happened(Event(Kind.ASSIGNED_POD, Action.DELETE, pod.on(node), None), now)
+        self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.DELETE, pod.on(node), None), now)
 
     def bind_result(self, key: str, error: str, now: float, uid: str = "") -> list[Decision]:
         """A binding was written (`error` is empty), or failed. `uid`: results for a pod with another UID are
@@ -357,7 +363,7 @@ class PodScheduler:
         self._decisions.clear()
         return decisions
 
-    def _happened(self, event: Event, now: float) -> None:
+    def _happened(self, event: ClusterEvent, now: float) -> None:
         """Pass an event to plugins, and try the pods again that it may help."""
         self._world.now = now
         for profile in self._profiles.values():
@@ -385,7 +391,7 @@ class PodScheduler:
             return
         self.queue.delete(new.key)
         self.cluster.nominate(new, "")
-        self._happened(Event(Kind.ASSIGNED_POD, Action.ADD, None, new), now)
+        self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.ADD, None, new), now)
 
     def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REJECTED) -> None:
         """Return a pod to the queue; report why, the nomination, and the evictions that follow from PostFilter."""
@@ -419,10 +425,10 @@ class PodScheduler:
         if cycle is not None and cycle.stage is not Stage.WRITE:
             self._cycles.give_up(cycle, failure(f"preempted by {preemptor.key} on node {cycle.node}"))
         else:
-            self._decisions.append(Evict(victim, preemptor, for_group))
+            self._decisions.append(EvictPod(victim, preemptor, for_group))
 
     def _lost(self, cycle: BindingCycle, why: NotFound) -> None:
         """A binding cycle has failed: its capacity is released."""
-        freed = Event(Kind.ASSIGNED_POD, Action.DELETE, cycle.pod.on(cycle.node), None)
+        freed = ClusterEvent(Kind.ASSIGNED_POD, ActionType.DELETE, cycle.pod.on(cycle.node), None)
         self.queue.move(freed, self._world.now)
         self._failed(cycle.queued, why, Again.SOON if cycle.helped else Again.AS_REJECTED)

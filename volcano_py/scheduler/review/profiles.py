@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from volcano_py.scheduler.profiles.configuration import ConfigurationError, load
+from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, load
 from volcano_py.scheduler.profiles.registry import Registry
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.review.findings import Finding
@@ -16,7 +16,7 @@ def profile_findings(document: Mapping[str, Any], registry: Registry) -> list[Fi
     try:
         found = load(document, registry=registry)
         rules = PodScheduler(found).session_rules
-    except ConfigurationError as error:
+    except ProfilesConfigurationError as error:
         return [Finding("error", str(error))]
     warnings = [Finding("warning", warning) for warning in found.warnings]
     return warnings + [Finding("hint", text) for text in rules.left_out]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from volcano_py.scheduler.framework.callbacks import Fault
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
-from volcano_py.scheduler.model.jobs.pre_bind import PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep, PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import Bind
 
@@ -27,7 +27,7 @@ class Binding:
         """By plugin: whether its pre_bind does anything for a task, if the plugin has stated it."""
 
     def add_pre_bind(
-        self, fn: Callable[[Task, int], PreBind | None], *, concerns: Callable[[Task], bool] | None = None
+        self, fn: Callable[[Task, int], PreBindSteps | None], *, concerns: Callable[[Task], bool] | None = None
     ) -> None:
         """Return what must be written before a task is bound to a node (a column of `session.table`), and the
         annotations of its Binding; None: nothing.

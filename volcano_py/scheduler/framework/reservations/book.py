@@ -17,7 +17,7 @@ from volcano_py.scheduler.framework.reservations.earliest_start import GangMembe
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -170,7 +170,7 @@ class Book:
         self.plans[job.uid] = plan
         self._queue_shares[job.queue] = share
         # without the time, which would change what is written about other jobs whenever it moves
-        self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", Code.UNSCHEDULABLE))
+        self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", FitCode.UNSCHEDULABLE))
         beside = plan.ends.freed(found.start, plan.idle.shape[1])[:, found.nodes] - found.amounts[:, found.nodes]
         for other in self.reserved:
             if other.until > found.start and other.start <= found.start:

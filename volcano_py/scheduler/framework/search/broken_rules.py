@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STATIC, Codes, Filter, Scope, Score
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.node_table import NodeNumbers
@@ -38,7 +38,7 @@ class RejectAll:
 
     def __init__(self, name: str, plugin: str, nodes: int) -> None:
         self.name = name
-        self.reasons = [Reason(f"plugin {plugin} failed", Code.ERROR)]
+        self.reasons = [Reason(f"plugin {plugin} failed", FitCode.ERROR)]
         self._codes = np.ones(nodes, dtype=np.int8)
 
     def applies(self, task: Task) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from volcano_py.scheduler.framework.search.class_view import ClassView, NodeSearch
-from volcano_py.scheduler.framework.search.fit_errors import ABORTING, Code, FitErrors, insufficient
+from volcano_py.scheduler.framework.search.fit_errors import ABORTING, FitCode, FitErrors, insufficient
 from volcano_py.scheduler.framework.search.node_rules import Bools, Codes, Filter, Indices
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
@@ -51,12 +51,12 @@ def count_fit_errors(
             if found:
                 _add(counts, f.reasons[code - 1].text, int(found))
         rejected |= hit
-        unresolvable |= hit & with_code(f, codes, (Code.UNRESOLVABLE,))
+        unresolvable |= hit & with_code(f, codes, (FitCode.UNRESOLVABLE,))
         active &= ~(hit & with_code(f, codes, ABORTING))
     return FitErrors(counts, looked_at, unresolvable if unresolvable.any() else None)
 
 
-def with_code(f: Filter, codes: Codes, wanted: Collection[Code]) -> Bools:
+def with_code(f: Filter, codes: Codes, wanted: Collection[FitCode]) -> Bools:
     """The nodes that a filter rejects for a reason with one of some codes."""
     of_reason = np.array([False, *(reason.code in wanted for reason in f.reasons)], dtype=bool)
     found: Bools = of_reason[codes]

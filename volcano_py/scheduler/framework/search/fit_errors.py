@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Code(IntEnum):
+class FitCode(IntEnum):
     """What a rejection means. UNRESOLVABLE: evictions would not help."""
 
     SUCCESS = 0
@@ -21,7 +21,7 @@ class Code(IntEnum):
     SKIP = 5
 
 
-ABORTING = frozenset((Code.ERROR, Code.UNRESOLVABLE, Code.WAIT, Code.SKIP))
+ABORTING = frozenset((FitCode.ERROR, FitCode.UNRESOLVABLE, FitCode.WAIT, FitCode.SKIP))
 """Codes after which a node's remaining rules are not evaluated."""
 
 
@@ -29,7 +29,7 @@ class Reason(NamedTuple):
     """Why a node rejects a task."""
 
     text: str
-    code: Code = Code.UNSCHEDULABLE
+    code: FitCode = FitCode.UNSCHEDULABLE
 
 
 class FitErrors:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.api.core import Node
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import (
     DOMAIN,
     LOCAL,
@@ -128,7 +128,7 @@ class PlainFilter(_Plain):
         self._numbers: dict[Reason, int] = {}
 
     def _code(self, task: Task, node: int, numbers: bool = True) -> int:
-        answer = self._answer(task, node, numbers, Reason(f"plugin {self.name} failed", Code.ERROR))
+        answer = self._answer(task, node, numbers, Reason(f"plugin {self.name} failed", FitCode.ERROR))
         if answer is None:
             return 0
         reason = answer if isinstance(answer, Reason) else Reason(str(answer))

@@ -119,7 +119,7 @@ LOCK_EXPIRES = 300.0
 PreBindStep = SelectNode | BindVolume | AwaitVolume | AllocateClaim | AwaitDevices | LockNode | StoreNode
 
 
-class PreBind(NamedTuple):
+class PreBindSteps(NamedTuple):
     """The steps of a plugin before a pod is bound, and the annotations that it adds to the Binding."""
 
     steps: list[PreBindStep]

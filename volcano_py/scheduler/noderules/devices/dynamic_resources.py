@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from volcano_py.api import dra
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBindStep, PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.devices.claim_book import EVERYWHERE, ClaimBook
 from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision
@@ -31,7 +31,7 @@ def book_of(session: Session) -> ClaimBook:
     return session.shared(ClaimBook, lambda: ClaimBook(session))
 
 
-class DynamicResources:
+class DynamicResourcesRule:
     """The results for a class of pods are kept, and computed again for the nodes whose devices were allocated or
     released."""
 
@@ -42,12 +42,12 @@ class DynamicResources:
         self._session = session
         self._known: dict[int, tuple[Codes, int]] = {}
         # With the claims of victims counted as free, an eviction can help.
-        code = Code.UNSCHEDULABLE if session.deviations.pipelined_claims else Code.UNRESOLVABLE
+        code = FitCode.UNSCHEDULABLE if session.deviations.pipelined_claims else FitCode.UNRESOLVABLE
         self.reasons = [
             Reason("cannot allocate all claims", code),
-            Reason("resourceclaim not available on the node", Code.UNRESOLVABLE),
-            Reason("a selector of a claim or of its device class fails", Code.ERROR),
-            Reason("running Score plugins failed", Code.ERROR),
+            Reason("resourceclaim not available on the node", FitCode.UNRESOLVABLE),
+            Reason("a selector of a claim or of its device class fails", FitCode.ERROR),
+            Reason("running Score plugins failed", FitCode.ERROR),
         ]
 
     def applies(self, task: Task) -> bool:
@@ -159,13 +159,13 @@ def follow_claims(session: Session) -> None:
     )
 
 
-def claim_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
+def claim_steps(session: Session, task: Task, timeout: float) -> PreBindSteps | None:
     """The writes that must succeed before a task with claims is bound. `timeout`: see `device_steps`."""
     demand = task.claims.devices
     if demand is None:
         return None
     allocations = book_of(session).decisions.get(task.slot, {})
-    return PreBind(device_steps(session.cluster, task, demand, allocations, timeout), {})
+    return PreBindSteps(device_steps(session.cluster, task, demand, allocations, timeout), {})
 
 
 def device_steps(

@@ -11,14 +11,14 @@ from typing import Literal
 import numpy as np
 
 from volcano_py.api.storage import PersistentVolume
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Bools, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.csi_migration import csi_affinity, csi_source
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
-from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, BindVolume, PreBind, PreBindStep, SelectNode
+from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, BindVolume, PreBindStep, PreBindSteps, SelectNode
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.volumes.volume_book import EVERYWHERE, VolumeBook, VolumeDecision, VolumeRejection
 from volcano_py.scheduler.rules.node_masks import node_mask
@@ -26,15 +26,15 @@ from volcano_py.scheduler.rules.node_masks import node_mask
 OUT_OF_REACH, MISSING = 1, 4
 """Reasons about bound claims, in addition to those of `VolumeRejection`."""
 REASONS = [
-    Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
-    Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
-    Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE),
-    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE),
-    Reason("storage class of a claim not found", Code.ERROR),
+    Reason("node(s) didn't match PersistentVolume's node affinity", FitCode.UNRESOLVABLE),
+    Reason("node(s) didn't find available persistent volumes to bind", FitCode.UNRESOLVABLE),
+    Reason("node(s) did not have enough free storage", FitCode.UNRESOLVABLE),
+    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", FitCode.UNRESOLVABLE),
+    Reason("storage class of a claim not found", FitCode.ERROR),
 ]
 _TOGETHER = {(a, b): i for i, (a, b) in enumerate(((1, 2), (1, 3), (2, 4), (3, 4)), len(REASONS) + 1)}
 """The numbers of two reasons for one node, the first with the lower number: kube-scheduler states both."""
-REASONS += [Reason(f"{REASONS[a - 1].text}, {REASONS[b - 1].text}", Code.UNRESOLVABLE) for a, b in _TOGETHER]
+REASONS += [Reason(f"{REASONS[a - 1].text}, {REASONS[b - 1].text}", FitCode.UNRESOLVABLE) for a, b in _TOGETHER]
 
 
 def book_of(session: Session) -> VolumeBook:
@@ -42,7 +42,7 @@ def book_of(session: Session) -> VolumeBook:
     return session.shared(VolumeBook, lambda: VolumeBook(session.cluster))
 
 
-class VolumeBinding:
+class VolumeBindingRule:
     """Rejects nodes that cannot reach a bound volume, and nodes for which no volume can be provisioned."""
 
     name = "VolumeBinding"
@@ -177,7 +177,7 @@ def follow_volumes(session: Session) -> None:
     session.add_event_handler(place, displace, concerns=lambda task: task.claims.volumes is not None)
 
 
-def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
+def volume_steps(session: Session, task: Task, timeout: float) -> PreBindSteps | None:
     """The writes that must succeed before a task with waiting claims is bound."""
     demand = task.claims.volumes
     if demand is None or not demand.waiting:
@@ -187,7 +187,7 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBind | None
         return None
     node = session.table.names[session.moves.placed[task.slot]]
     exact = not session.deviations.shared_claims
-    return PreBind(binding_steps(decision, task.namespace, node, timeout, exact=exact), {})
+    return PreBindSteps(binding_steps(decision, task.namespace, node, timeout, exact=exact), {})
 
 
 def binding_steps(

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -17,13 +17,13 @@ from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.rules.volumes import Handle, exceeds
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimitsRule:
     """A volume that several pods of a node use counts once. A driver without a limit on a node accepts any number
     there."""
 
     name = "NodeVolumeLimits"
     scope: Literal[Scope.LOCAL] = LOCAL
-    reasons = [Reason("node(s) exceed max volume count", Code.UNSCHEDULABLE)]
+    reasons = [Reason("node(s) exceed max volume count", FitCode.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 
 
-class VolumeRestrictions:
+class VolumeRestrictionsRule:
     """Rejects all nodes while another pod that is on a node uses the claim."""
 
     name = "VolumeRestrictions"
@@ -21,7 +21,7 @@ class VolumeRestrictions:
     reasons = [
         Reason(
             "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
-            Code.UNSCHEDULABLE,
+            FitCode.UNSCHEDULABLE,
         )
     ]
 

@@ -6,19 +6,19 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.volumes import outside_zones
 
 
-class VolumeZone:
+class VolumeZoneRule:
     """Rejects nodes outside the zones; nodes without any zone label accept all volumes."""
 
     name = "VolumeZone"
     scope: Literal[Scope.STATIC] = STATIC
-    reasons = [Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)]
+    reasons = [Reason("node(s) had no available volume zone", FitCode.UNRESOLVABLE)]
 
     def __init__(self, session: Session) -> None:
         self._session = session

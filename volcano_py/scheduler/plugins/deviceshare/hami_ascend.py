@@ -14,7 +14,7 @@ import msgspec
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Container, Node, Pod
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.device_config import AscendConfig
 from volcano_py.scheduler.plugins.deviceshare.device_type import Fit, Taken, limit
@@ -64,7 +64,7 @@ class Ascend:
     moved: frozenset[str] = frozenset()
     reasons: Sequence[Reason] = (
         Reason("no ascend device available: too few are free"),
-        Reason("no ascend device available: the request cannot be served", Code.ERROR),
+        Reason("no ascend device available: the request cannot be served", FitCode.ERROR),
     )
 
     def __init__(self, config: AscendConfig, core_mode: bool, policy: str, *, exact: bool, healthy: bool) -> None:

@@ -10,7 +10,7 @@ from msgspec import field
 from volcano_py.api.meta import format_time
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.jobs.pre_bind import LockNode, PreBind, PreBindStep
+from volcano_py.scheduler.model.jobs.pre_bind import LockNode, PreBindStep, PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare import device_config
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReports, parameters_of
@@ -184,7 +184,7 @@ class Deviceshare(Plugin):
             for lock, of in locked:
                 self._locks.give_back(lock, of)
 
-    def _pre_bind(self, task: Task, node: int) -> PreBind | None:
+    def _pre_bind(self, task: Task, node: int) -> PreBindSteps | None:
         assigned = self._assigned.get(task.slot)
         if not assigned:
             return None
@@ -198,4 +198,4 @@ class Deviceshare(Plugin):
         if task.slot in self._locked:
             at = f"{format_time(now)[:-1]}.{int(now % 1 * 1_000_000):06d}Z"
             steps += [LockNode(name, lock, at) for lock, _ in self._locked[task.slot]]
-        return PreBind(steps, annotations)
+        return PreBindSteps(steps, annotations)

@@ -15,7 +15,7 @@ import msgspec
 
 from volcano_py.api import names, quantity
 from volcano_py.api.core import Node, Pod, ResourceList
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import ChipReport, chip_numbers, numbers
 from volcano_py.scheduler.plugins.deviceshare.device_type import Annotations, Fit, Taken
@@ -51,13 +51,13 @@ class Vnpu310P:
         self._reports = reports
         self.moved = moved
         # In Volcano evictions never help: all rejections are errors.
-        resolvable = Code.UNSCHEDULABLE if exact else Code.ERROR
+        resolvable = FitCode.UNSCHEDULABLE if exact else FitCode.ERROR
         self.reasons: Sequence[Reason] = (
-            Reason(f"Ascend 310P: the status of the node is {_RESERVED}", Code.ERROR),
-            Reason("Ascend 310P: MindCluster reports no usable chips", Code.ERROR),
+            Reason(f"Ascend 310P: the status of the node is {_RESERVED}", FitCode.ERROR),
+            Reason("Ascend 310P: MindCluster reports no usable chips", FitCode.ERROR),
             Reason("Ascend 310P: too few AI cores or chips are free", resolvable),
             Reason("Ascend 310P: a vNPU of another template is being created", resolvable),
-            Reason("Ascend 310P: npu-core must be 1, 2, 4 or whole chips, vnpu-dvpp yes, no or null", Code.ERROR),
+            Reason("Ascend 310P: npu-core must be 1, 2, 4 or whole chips, vnpu-dvpp yes, no or null", FitCode.ERROR),
         )
 
     def demand(self, pod: Pod) -> VnpuDemand | None:

@@ -20,7 +20,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -242,8 +242,8 @@ class Extender(Plugin):
                 return None
             return Reason(_WAITING if answer is None else f"the extender failed: {answer.error or 'no valid response'}")
         text, code = status.get("status", ""), status.get("code", 0)
-        known = code if isinstance(code, int) and code in Code._value2member_map_ and code != 0 else Code.ERROR
-        return Reason(text, Code(known)) if text else None
+        known = code if isinstance(code, int) and code in FitCode._value2member_map_ and code != 0 else FitCode.ERROR
+        return Reason(text, FitCode(known)) if text else None
 
     def waits_for_scores(self, task: Task) -> bool:
         """Whether the call for the scores of a pod has neither a response nor an error yet."""

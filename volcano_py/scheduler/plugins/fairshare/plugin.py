@@ -28,7 +28,7 @@ from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
-from volcano_py.scheduler.plugins.fairshare.usage import Owner, Usage
+from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 
 _DAY = 86_400.0
 _DIGITS = 6
@@ -75,7 +75,7 @@ class Fairshare(Plugin):
             and (not self.arguments.resources or name in self.arguments.resources)
         ]
         held = self._held(session)
-        usage = session.cluster.keep(Usage)
+        usage = session.cluster.keep(DecayedUsage)
         usage.weights, usage.ahead, usage.half_life = self.weights, self.ahead, self.half_life
         stored = session.cluster.keep(History).take(self.name, usage)
         if stored is not None and (problem := usage.load(stored, session.now)):

@@ -49,7 +49,7 @@ class Owner(NamedTuple):
 
 
 @dataclass
-class Usage:
+class DecayedUsage:
     """The state between sessions."""
 
     used: dict[Owner, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from volcano_py.api import names, quantity
 from volcano_py.api.core import Pod
 from volcano_py.api.nodeinfo import Numatopology
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
@@ -220,12 +220,12 @@ def _demand(pod: Pod) -> NumaDemand:
 
 
 REASONS = [
-    Reason("numa info is empty", Code.ERROR),
-    Reason("cpu manager policy isn't static", Code.ERROR),
-    Reason("task topology policy is different with node", Code.ERROR),
-    Reason("no topo information", Code.ERROR),
-    Reason("cpu allocatable map is empty", Code.ERROR),
-    Reason("a container cannot be assigned by numa", Code.UNRESOLVABLE),
+    Reason("numa info is empty", FitCode.ERROR),
+    Reason("cpu manager policy isn't static", FitCode.ERROR),
+    Reason("task topology policy is different with node", FitCode.ERROR),
+    Reason("no topo information", FitCode.ERROR),
+    Reason("cpu allocatable map is empty", FitCode.ERROR),
+    Reason("a container cannot be assigned by numa", FitCode.UNRESOLVABLE),
 ]
 
 
@@ -282,7 +282,7 @@ class _NumaFilter:
     def __init__(self, plugin: NumaAware, session: Session) -> None:
         # Evictions free CPUs; Volcano does not count these.
         helps = session.deviations.exact_cpus
-        last = [Reason(r.text, Code.UNSCHEDULABLE if helps else r.code) for r in REASONS[-2:]]
+        last = [Reason(r.text, FitCode.UNSCHEDULABLE if helps else r.code) for r in REASONS[-2:]]
         self.reasons = [*REASONS[:-2], *last]
         self._plugin = plugin
         self._count = len(session.table)

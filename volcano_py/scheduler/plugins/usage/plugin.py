@@ -15,7 +15,7 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.arguments import get_float, get_int, not_negative
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
@@ -226,8 +226,8 @@ class _UsageFilter:
 
     def __init__(self, plugin: Usage) -> None:
         self.reasons = [
-            Reason("the CPU load of the node exceeds the upper limit.", Code.UNRESOLVABLE),
-            Reason("the memory load of the node exceeds the upper limit.", Code.UNRESOLVABLE),
+            Reason("the CPU load of the node exceeds the upper limit.", FitCode.UNRESOLVABLE),
+            Reason("the memory load of the node exceeds the upper limit.", FitCode.UNRESOLVABLE),
         ]
         self._codes = plugin.codes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.attempts.feasible import Feasible
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.faults import Pending, PluginFault, stop
 from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -39,7 +39,9 @@ def failure(message: str) -> NotFound:
     return NotFound(message, frozenset(), error=True)
 
 
-def find(profile: Profile, cluster: Cluster, pod: PodInfo, *, alone: bool = True) -> Found | NotFound | AnswerPending:
+def find(
+    profile: Profile, cluster: ProfileCluster, pod: PodInfo, *, alone: bool = True
+) -> Found | NotFound | AnswerPending:
     """The best node for a pod, or why there is none and which pods to evict. `alone`: whether it may evict pods; the
     members of a group do that together."""
     if not cluster.nodes:
@@ -52,7 +54,7 @@ def find(profile: Profile, cluster: Cluster, pod: PodInfo, *, alone: bool = True
         return AnswerPending()
 
 
-def _find(profile: Profile, cluster: Cluster, pod: PodInfo, alone: bool) -> Found | NotFound:
+def _find(profile: Profile, cluster: ProfileCluster, pod: PodInfo, alone: bool) -> Found | NotFound:
     state = CycleState()
     only, status, by = profile.pre_filter(state, pod)
     stop(status, "PreFilter")
@@ -96,7 +98,7 @@ def _rejected(
 
 def _after(
     profile: Profile,
-    cluster: Cluster,
+    cluster: ProfileCluster,
     state: CycleState,
     pod: PodInfo,
     rejected: dict[str, Status],

@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Iterator
 from enum import Enum, auto
 
 from volcano_py.scheduler.profiles.attempts.attempt import Found, NotFound, failure
-from volcano_py.scheduler.profiles.decisions import Bind, Report
+from volcano_py.scheduler.profiles.decisions import BindPod, ReportEvent
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import Event
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Permit, Plugin
+from volcano_py.scheduler.profiles.plugin_api.events import ClusterEvent
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Permit, ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import Code, Status
@@ -169,7 +169,7 @@ class BindingCycles:
         waits = (d for c in self._cycles.values() for d in (c.seen_by, *c.deadlines.values()))
         return min((d for d in waits if d is not None), default=None)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: ClusterEvent) -> None:
         """Record an event: a pod that a plugin holds now, at Permit or until a response, and rejects later is tried
         again soon if the event may help it."""
         for cycle in self._cycles.values():
@@ -186,7 +186,7 @@ class BindingCycles:
                 with contained(plugin.name, "PostBind"):
                     plugin.post_bind(cycle.state, cycle.pod, cycle.node)
             except PluginFault as fault:
-                self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
+                self._world.emit(ReportEvent(cycle.pod, "Warning", "PluginFailed", str(fault)))
 
     def fail(self, cycle: BindingCycle, why: NotFound) -> None:
         """Undo a cycle, and return its pod to the queue."""
@@ -200,7 +200,7 @@ class BindingCycles:
                 with contained(plugin.name, "Unreserve"):
                     plugin.unreserve(cycle.state, cycle.pod, cycle.node)
             except PluginFault as fault:
-                self._world.emit(Report(cycle.pod, "Warning", "PluginFailed", str(fault)))
+                self._world.emit(ReportEvent(cycle.pod, "Warning", "PluginFailed", str(fault)))
         del self._cycles[cycle.pod.key]
         self._world.questions.forget(cycle.pod.key)
         self._world.cluster.unplace(cycle.pod, cycle.node)
@@ -217,7 +217,7 @@ class BindingCycles:
                 cycle.seen_by = self._world.now + LONGEST_BINDING
             else:
                 steps = self._world.claims.hand_over(cycle.pod, cycle.node)
-                self._world.emit(Bind(cycle.pod, cycle.node, steps))
+                self._world.emit(BindPod(cycle.pod, cycle.node, steps))
 
 
 def _is_held(cycle: BindingCycle) -> bool:
@@ -248,7 +248,7 @@ def _course(cycle: BindingCycle, world: World) -> Iterator[Stage]:
     raise _Rejected(failure("no Bind plugin binds the pod"))
 
 
-def _passes(cycle: BindingCycle, plugin: Plugin, point: str, ask: _Ask) -> Generator[Stage, None, Code]:
+def _passes(cycle: BindingCycle, plugin: ProfilePlugin, point: str, ask: _Ask) -> Generator[Stage, None, Code]:
     """Call a plugin until it returns success or skip."""
     while True:
         with contained(plugin.name, point):
@@ -278,7 +278,7 @@ def _permitted(cycle: BindingCycle, plugin: Permit) -> Generator[Stage, None, fl
         return None
 
 
-def _accepted(status: Status, plugin: Plugin, point: str) -> Code:
+def _accepted(status: Status, plugin: ProfilePlugin, point: str) -> Code:
     if status.rejected:
         raise _Rejected(NotFound(status.message, frozenset((plugin.name,))))
     if status.ok or (point == "Bind" and status.code is Code.SKIP):

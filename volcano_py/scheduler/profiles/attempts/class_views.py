@@ -14,7 +14,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STATIC
 from volcano_py.scheduler.model.jobs.spec_class import SpecClass
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns, SomeColumns
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect, raised
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -64,7 +64,7 @@ class PodClassView:
 class PodClassViews:
     """The views of a profile. `filters` and `scores` (with weights) in their order."""
 
-    def __init__(self, cluster: Cluster, filters: Sequence[Filter], scores: Sequence[tuple[Score, int]]) -> None:
+    def __init__(self, cluster: ProfileCluster, filters: Sequence[Filter], scores: Sequence[tuple[Score, int]]) -> None:
         self._cluster = cluster
         self._filters = [f for f in filters if f.scope is not DOMAIN]
         self._scores = [(s, weight) for s, weight in scores if by_class(s)]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycles
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
@@ -37,7 +37,7 @@ class GroupCycles:
     """
 
     def __init__(
-        self, profiles: Mapping[str, Profile], cycles: BindingCycles, cluster: Cluster, failed: Failed
+        self, profiles: Mapping[str, Profile], cycles: BindingCycles, cluster: ProfileCluster, failed: Failed
     ) -> None:
         self._profiles = profiles
         self._cycles = cycles

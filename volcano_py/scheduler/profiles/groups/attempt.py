@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.groups.placements import Nodes, NoDomain, fullness, placements
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, parent_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
@@ -20,7 +20,7 @@ UNSCHEDULABLE = "pod group is unschedulable"
 _OTHER_FAILED = "failed to schedule other pod from a pod group: "
 
 
-class Result:
+class GroupResult:
     """What an attempt has found for a group. Without `reasons` it succeeds."""
 
     def __init__(self, at: GroupId) -> None:
@@ -30,7 +30,7 @@ class Result:
         self.found: list[tuple[QueuedPod, Found]] = []
         self.not_found: list[tuple[QueuedPod, NotFound]] = []
         self.untried: list[QueuedPod] = []
-        self.children: list[Result] = []
+        self.children: list[GroupResult] = []
         self.started = True
         """False: a group above it had failed before."""
         self.satisfied = False
@@ -40,7 +40,7 @@ class Result:
     def ok(self) -> bool:
         return self.started and not self.reasons
 
-    def leaves(self, above: tuple[str, ...] = ()) -> list[tuple[Result, tuple[str, ...]]]:
+    def leaves(self, above: tuple[str, ...] = ()) -> list[tuple[GroupResult, tuple[str, ...]]]:
         """The results of PodGroups, each with the reasons for its pods: its own, or those of a group above it."""
         reasons = self.reasons or above
         if not self.at.composite:
@@ -53,7 +53,7 @@ class Result:
             return []
         return [p for child in self.children for p in child.placed()] if self.at.composite else self.found
 
-    def fail(self, *reasons: str, error: bool = False) -> Result:
+    def fail(self, *reasons: str, error: bool = False) -> GroupResult:
         self.reasons, self.error = reasons, error
         return self
 
@@ -63,7 +63,7 @@ class GroupAttempt:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ProfileCluster,
         tree: Tree,
         profiles: Mapping[str, Profile],
         trial: Trial,
@@ -77,16 +77,16 @@ class GroupAttempt:
         self._waiting = waiting
         self._by_topology = by_topology
 
-    def run(self, at: GroupId) -> Result:
+    def run(self, at: GroupId) -> GroupResult:
         """Try a group on the nodes that count now. Its pods stay placed in the trial if it succeeds."""
         if not self._by_topology:
             return self._inside(at)
         return self._in_best_placement(at)
 
-    def _inside(self, at: GroupId) -> Result:
+    def _inside(self, at: GroupId) -> GroupResult:
         return self._children(at) if at.composite else self._pods(at)
 
-    def _in_best_placement(self, at: GroupId) -> Result:
+    def _in_best_placement(self, at: GroupId) -> GroupResult:
         group = self._tree.group(at)
         key = group.spec.topology_key if group is not None else ""
         try:
@@ -95,7 +95,7 @@ class GroupAttempt:
             return self._untried(at, str(e), error=True)
         if not found:
             return self._untried(at, "no feasible placements found")
-        results: dict[int, Result] = {}
+        results: dict[int, GroupResult] = {}
         feasible: dict[int, tuple[int, int]] = {}  # the number of pods, and the fullness
         bounds = [0] if len(found) == 1 else self._most_full(at, found)
         running = sum(1 for _ in self._tree.on_nodes(at))
@@ -136,16 +136,16 @@ class GroupAttempt:
         nodes = self._cluster.nodes
         return [fullness([nodes[name] for name in p], self._strategy(), pods) for p in found]
 
-    def _chosen(self, result: Result) -> Result:
+    def _chosen(self, result: GroupResult) -> GroupResult:
         if result.ok or result.at.composite or not self._below_composite(result.at):
             return result
         untried = self._untried(result.at, UNSCHEDULABLE)
         untried.satisfied = True
         return untried
 
-    def _pods(self, at: GroupId) -> Result:
+    def _pods(self, at: GroupId) -> GroupResult:
         """Try the pods of a PodGroup."""
-        result = Result(at)
+        result = GroupResult(at)
         waiting = list(self._waiting.get(at.key, ()))
         least = self._tree.least(at)
         scheduled = sum(1 for _ in self._tree.on_nodes(at))
@@ -184,9 +184,9 @@ class GroupAttempt:
             return found
         return self._trial.place(profile, queued.pod, found) or found
 
-    def _children(self, at: GroupId) -> Result:
+    def _children(self, at: GroupId) -> GroupResult:
         """Try the groups below a CompositePodGroup."""
-        result = Result(at)
+        result = GroupResult(at)
         least = self._tree.least(at)
         children = self._tree.children(at)
         mark = self._trial.mark()
@@ -214,8 +214,8 @@ class GroupAttempt:
             return result.fail(UNSCHEDULABLE)
         return result
 
-    def _untried(self, at: GroupId, *reasons: str, error: bool = False) -> Result:
-        result = Result(at)
+    def _untried(self, at: GroupId, *reasons: str, error: bool = False) -> GroupResult:
+        result = GroupResult(at)
         if at.composite:
             result.children = [self._untried(c, *reasons) for c in self._tree.children(at) if self._waits(c)]
         else:

@@ -16,14 +16,14 @@ from volcano_py.api import dra
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.claims.resource_claims import claim_names
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, PreBindStep
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
 class ClaimedGroups(Protocol):
     """What this module reads of a handle, or of the world."""
 
-    cluster: Cluster
+    cluster: ProfileCluster
     features: frozenset[str]
 
 

@@ -13,7 +13,7 @@ from volcano_py.scheduler.profiles.attempts.attempt import Found, NotFound, fail
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycles
 from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition, Patch
 from volcano_py.scheduler.profiles.groups import attempt
-from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, Result
+from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, GroupResult
 from volcano_py.scheduler.profiles.groups.checks import problem_of
 from volcano_py.scheduler.profiles.groups.claims import to_allocate
 from volcano_py.scheduler.profiles.groups.preemption import GroupPreempted, preempt
@@ -35,13 +35,13 @@ _DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
 _NOTHING_TRIED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
 
 
-class Report(Protocol):
+class GroupReporter(Protocol):
     """Writes why a pod was rejected, its nomination and its evictions."""
 
     def __call__(self, pod: PodInfo, why: NotFound) -> None: ...
 
 
-class Evict(Protocol):
+class Evictor(Protocol):
     """Evicts a pod for a preemptor."""
 
     def __call__(self, victim: PodInfo, preemptor: PodInfo, for_group: bool = False) -> None: ...
@@ -55,8 +55,8 @@ class RootCycles:
         profiles: Mapping[str, Profile],
         queue: GroupedQueue,
         cycles: BindingCycles,
-        report: Report,
-        evict: Evict,
+        report: GroupReporter,
+        evict: Evictor,
     ) -> None:
         self._world = world
         self._cluster = world.cluster
@@ -105,7 +105,7 @@ class RootCycles:
 
     # ---- outcomes ---------------------------------------------------------------------------------------
 
-    def _succeeded(self, group: QueuedGroup, result: Result) -> None:
+    def _succeeded(self, group: QueuedGroup, result: GroupResult) -> None:
         placed = result.placed()
         left: list[QueuedPod] = []
         tried = False
@@ -153,7 +153,7 @@ class RootCycles:
                         self._world.emit(Patch(_CLAIM, key, {"status": status}, pod, status=True))
 
     def _rejected(
-        self, group: QueuedGroup, members: Sequence[QueuedPod], result: Result, made: GroupAttempt, trial: Trial
+        self, group: QueuedGroup, members: Sequence[QueuedPod], result: GroupResult, made: GroupAttempt, trial: Trial
     ) -> None:
         root = self._tree.group(group.root)
         assert root is not None
@@ -197,7 +197,7 @@ class RootCycles:
                 self._evict_pod(victim, pod, for_group=True)
 
     def _report_leaf(
-        self, leaf: Result, reasons: Sequence[str], after: str, nodes: Mapping[str, str] | None
+        self, leaf: GroupResult, reasons: Sequence[str], after: str, nodes: Mapping[str, str] | None
     ) -> list[QueuedPod]:
         """Report the pods of a PodGroup that is rejected; returns them."""
         stated = ", ".join(reasons)
@@ -223,7 +223,7 @@ class RootCycles:
             self._state(key, False, SCHEDULER_ERROR, why)
         self._queue.rejected(group, members, self._world.now, error=True)
 
-    def _failed_result(self, group: QueuedGroup, members: Sequence[QueuedPod], result: Result) -> None:
+    def _failed_result(self, group: QueuedGroup, members: Sequence[QueuedPod], result: GroupResult) -> None:
         own = {q.pod.key: why for leaf, _ in result.leaves() for q, why in leaf.not_found if why.error}
         stated = ", ".join(result.reasons)
         for queued in members:
@@ -234,7 +234,7 @@ class RootCycles:
 
     # ---- conditions -------------------------------------------------------------------------------------
 
-    def _condition(self, leaf: Result, message: str) -> None:
+    def _condition(self, leaf: GroupResult, message: str) -> None:
         if message:
             self._state(leaf.at.key, False, UNSCHEDULABLE, message)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -18,7 +18,7 @@ class NoDomain(Exception):
     """The running pods of a group do not determine one domain; the message is the reason."""
 
 
-def placements(cluster: Cluster, tree: Tree, at: GroupId, key: str) -> list[Nodes]:
+def placements(cluster: ProfileCluster, tree: Tree, at: GroupId, key: str) -> list[Nodes]:
     """One per value of the label among the nodes that count now, or a single one with all of them. Running pods of the
     group determine the domain. Raises NoDomain."""
     nodes = cluster.nodes
@@ -36,7 +36,7 @@ def placements(cluster: Cluster, tree: Tree, at: GroupId, key: str) -> list[Node
     return [Nodes(names) for names in domains.values()]
 
 
-def _domain(cluster: Cluster, running: Iterable[tuple[PodInfo, str]], key: str) -> str:
+def _domain(cluster: ProfileCluster, running: Iterable[tuple[PodInfo, str]], key: str) -> str:
     found: dict[str, None] = {}
     prefix = "cannot determine domain for already scheduled pods"
     for pod, node in running:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.attempts.attempt import Found
-from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.groups.attempt import Result
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.groups.attempt import GroupResult
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -35,14 +35,14 @@ class GroupPreempted(NamedTuple):
 
 
 def preempt(
-    cluster: Cluster,
+    cluster: ProfileCluster,
     units: Units,
     trial: Trial,
     priority: float,
     never: bool,
     waiting: Sequence[QueuedPod],
     profile_of: Callable[[PodInfo], Profile],
-    attempt: Callable[[], Result],
+    attempt: Callable[[], GroupResult],
 ) -> GroupPreempted:
     """`never`: the group must not evict. `attempt`: tries the group in the trial."""
     if never:
@@ -92,7 +92,7 @@ class _Affected:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ProfileCluster,
         placed: Sequence[tuple[QueuedPod, Found]],
         profile_of: Callable[[PodInfo], Profile],
     ) -> None:
@@ -115,7 +115,7 @@ class _Affected:
         yield from self._far
 
 
-def _still_fits(cluster: Cluster, profile: Profile, pod: PodInfo, node: str) -> bool:
+def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: str) -> bool:
     """Whether a pod that is placed in the trial passes the filters there, without itself."""
     task = cluster.model.tasks[pod.key]
     cluster.move(task, node, -1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
@@ -23,7 +23,7 @@ class GroupId(NamedTuple):
 class Tree:
     """The groups of a cluster, as last observed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ProfileCluster) -> None:
         self._cluster = cluster
         self._below: dict[GroupId, dict[GroupId, None]] = {}
         """The groups that name a parent, which may not exist."""

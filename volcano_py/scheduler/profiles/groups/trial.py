@@ -1,8 +1,8 @@
 """Trial: a snapshot in which pods are placed and evicted, and all of it is undone. Kubernetes: the snapshot of a pod
 group cycle.
 
-The changes are in the nodes of `Cluster` and in the ledger of claims only; the model remains as it is. Nominations of
-pods that are placed do not count meanwhile.
+The changes are in the nodes of `ProfileCluster` and in the ledger of claims only; the model remains as it is.
+Nominations of pods that are placed do not count meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from volcano_py.scheduler.profiles.attempts.attempt import Found, NotFound, failure
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.faults import PluginFault, contained, expect
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import Status
@@ -20,7 +20,7 @@ from volcano_py.scheduler.profiles.profile import Profile
 
 
 class Trial:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ProfileCluster) -> None:
         self._cluster = cluster
         self._undo: list[Callable[[], None]] = []
 

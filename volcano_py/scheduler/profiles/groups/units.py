@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, priority_of
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
@@ -25,7 +25,7 @@ class _Owner(NamedTuple):
 
 
 class Units:
-    def __init__(self, cluster: Cluster, tree: Tree) -> None:
+    def __init__(self, cluster: ProfileCluster, tree: Tree) -> None:
         self._cluster = cluster
         self._tree = tree
 

@@ -39,7 +39,7 @@ class Kind(Enum):
     DEVICE_TAINT = "DeviceTaintRule"
 
 
-class Action(Flag):
+class ActionType(Flag):
     """The kind of change."""
 
     ADD = auto()
@@ -69,12 +69,12 @@ Hint = Callable[["PodInfo", Any, Any], bool]
 """(the waiting pod, the object before, the object after) → whether to try the pod again."""
 
 
-class Event(NamedTuple):
+class ClusterEvent(NamedTuple):
     """`old` and `new` are a Node, a PodInfo, a PodGroup, an object of volumes or devices, or a manifest; None if the
     object did not exist."""
 
     kind: Kind
-    action: Action
+    action: ActionType
     old: Any = None
     new: Any = None
 
@@ -83,14 +83,14 @@ class Interest(NamedTuple):
     """Events after which a pod that the plugin rejected is tried again; without a hint: always."""
 
     kinds: frozenset[Kind]
-    action: Action
+    action: ActionType
     hint: Hint | None = None
 
-    def matches(self, event: Event) -> bool:
+    def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is one of the declared events."""
         return event.kind in self.kinds and bool(self.action & event.action)
 
-    def helps(self, pod: PodInfo, event: Event) -> bool:
+    def helps(self, pod: PodInfo, event: ClusterEvent) -> bool:
         """Whether the event may make the pod schedulable. If a hint fails, the result is True."""
         if not self.matches(event):
             return False
@@ -108,7 +108,7 @@ def _is_another(pod: PodInfo, old: Any, new: Any) -> bool:
     return old is not None or new is not pod
 
 
-EVERY_EVENT = Interest(frozenset(Kind), ~Action(0), _is_another)
+EVERY_EVENT = Interest(frozenset(Kind), ~ActionType(0), _is_another)
 """Kubernetes: a plugin without EventsToRegister is registered for all events."""
 
 
@@ -124,7 +124,7 @@ def check_interests(found: object) -> None:
         if not isinstance(kinds, Set) or not kinds or not all(isinstance(k, Kind) for k in kinds):
             raise ValueError(f"{where}.kinds is {_shown(kinds)}; use a set of Kind, such as PODS or NODES")
         action: object = interest.action
-        if not isinstance(action, Action) or not action:
+        if not isinstance(action, ActionType) or not action:
             raise ValueError(f"{where}.action is {_shown(action)}; use Action, such as Action.ADD | Action.DELETE")
         hint: object = interest.hint
         if hint is not None and not callable(hint):
@@ -148,30 +148,30 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def node_events(old: Node, new: Node) -> Iterator[Event]:
+def node_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
     """The changes of a node that matter for scheduling."""
     if (old.status.allocatable or {}) != (new.status.allocatable or {}):
-        yield Event(Kind.NODE, Action.ALLOCATABLE, old, new)
+        yield ClusterEvent(Kind.NODE, ActionType.ALLOCATABLE, old, new)
     if (old.metadata.labels or {}) != (new.metadata.labels or {}):
-        yield Event(Kind.NODE, Action.NODE_LABEL, old, new)
+        yield ClusterEvent(Kind.NODE, ActionType.NODE_LABEL, old, new)
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     if (old.spec.taints or []) != (new.spec.taints or []) or uncordoned:
-        yield Event(Kind.NODE, Action.TAINT, old, new)
+        yield ClusterEvent(Kind.NODE, ActionType.TAINT, old, new)
     if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
-        yield Event(Kind.NODE, Action.ANNOTATION, old, new)
+        yield ClusterEvent(Kind.NODE, ActionType.ANNOTATION, old, new)
 
 
-def pod_events(kind: Kind, old: PodInfo, new: PodInfo) -> list[Event]:
+def pod_events(kind: Kind, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     """The changes of a pod; at least one event."""
     found = []
     if old.labels != new.labels:
-        found.append(Event(kind, Action.POD_LABEL, old, new))
+        found.append(ClusterEvent(kind, ActionType.POD_LABEL, old, new))
     if any(amount > new.requests.get(name, 0) for name, amount in old.requests.items()):
-        found.append(Event(kind, Action.SCALE_DOWN, old, new))
+        found.append(ClusterEvent(kind, ActionType.SCALE_DOWN, old, new))
     if old.tolerations != new.tolerations:
-        found.append(Event(kind, Action.TOLERATION, old, new))
+        found.append(ClusterEvent(kind, ActionType.TOLERATION, old, new))
     if old.gates and not new.gates:
-        found.append(Event(kind, Action.GATES_GONE, old, new))
+        found.append(ClusterEvent(kind, ActionType.GATES_GONE, old, new))
     if old.pod.status.resource_claim_statuses != new.pod.status.resource_claim_statuses:
-        found.append(Event(kind, Action.CLAIMS_MADE, old, new))
-    return found or [Event(kind, Action.OTHER, old, new)]
+        found.append(ClusterEvent(kind, ActionType.CLAIMS_MADE, old, new))
+    return found or [ClusterEvent(kind, ActionType.OTHER, old, new)]

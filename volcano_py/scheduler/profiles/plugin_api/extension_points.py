@@ -17,7 +17,7 @@ from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scop
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import EVERY_EVENT, PLAIN, Event, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import EVERY_EVENT, PLAIN, ClusterEvent, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -31,7 +31,7 @@ class NoArguments(msgspec.Struct, forbid_unknown_fields=True):
     """For plugins without arguments."""
 
 
-class Plugin:
+class ProfilePlugin:
     """The common part of all plugins: a name, arguments, and the events after which rejected pods are tried again.
 
     A plugin is constructed once for each profile that enables it, with its arguments and a handle.
@@ -54,29 +54,29 @@ class Plugin:
         return (EVERY_EVENT,)
 
 
-class Observer(Plugin, ABC):
+class Observer(ProfilePlugin, ABC):
     """Not a point: a plugin that keeps a cache of its own gets the events of some kinds."""
 
     kinds: ClassVar[frozenset[Kind]] = PLAIN
 
     @abstractmethod
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         """Handle an event; the handle returns the new state."""
 
 
-class PreEnqueue(Plugin, ABC):
+class PreEnqueue(ProfilePlugin, ABC):
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Whether the pod may enter the active queue. If not, it is gated until one of the plugin's events."""
 
 
-class QueueSort(Plugin, ABC):
+class QueueSort(ProfilePlugin, ABC):
     @abstractmethod
     def sort_key(self, pod: PodInfo, queued_at: float) -> tuple[float | str, ...]:
         """Pods with a lower key are tried earlier. `queued_at`: when the pod last entered the queue, in seconds."""
 
 
-class PreFilter(Plugin, ABC):
+class PreFilter(ProfilePlugin, ABC):
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
         """Called once per cycle. Returns the only nodes that can run the pod (None: any), and the status; SKIP also
@@ -89,7 +89,7 @@ class PreFilter(Plugin, ABC):
         """Update the state of `pre_filter` when a simulation removes the pod `removed` from a node."""
 
 
-class Filter(Plugin, ABC):
+class Filter(ProfilePlugin, ABC):
     scope: ClassVar[Scope] = DOMAIN
     """What the result depends on. STATIC: the Node objects and the pod's class (its containers, node selector,
     affinity, tolerations, priority). LOCAL: these and the pods on that node. DOMAIN: anything else, such as the pod's
@@ -137,7 +137,7 @@ class Candidate(NamedTuple):
     """Victims whose eviction breaks a PodDisruptionBudget."""
 
 
-class Reviewer(Plugin, ABC):
+class Reviewer(ProfilePlugin, ABC):
     """Not a point: DefaultPreemption calls such plugins of its profile before it selects a candidate."""
 
     @abstractmethod
@@ -153,7 +153,7 @@ class PostFilterResult(NamedTuple):
     """Pods to evict."""
 
 
-class PostFilter(Plugin, ABC):
+class PostFilter(ProfilePlugin, ABC):
     preempts_for_groups: ClassVar[bool] = False
     """Whether a root group that is rejected may evict pods because of this plugin (podGroupPostFilter)."""
     frees_claims_of_groups: ClassVar[bool] = False
@@ -164,7 +164,7 @@ class PostFilter(Plugin, ABC):
         """Called when no node fits, with the reason of each node. Success or unresolvable ends the calls of plugins."""
 
 
-class Score(Plugin, ABC):
+class Score(ProfilePlugin, ABC):
     scope: ClassVar[Scope] = DOMAIN
     """As for Filter. If it is not DOMAIN, `pre_score` is called once per class; a plugin that normalizes and is not
     STATIC counts as DOMAIN."""
@@ -193,7 +193,7 @@ class Score(Plugin, ABC):
         return scores
 
 
-class Reserve(Plugin, ABC):
+class Reserve(ProfilePlugin, ABC):
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Called before the pod is assumed on the node."""
@@ -203,19 +203,19 @@ class Reserve(Plugin, ABC):
         """Undo `reserve`: the pod is not bound to the node. Idempotent; called for every plugin, in reverse order."""
 
 
-class Permit(Plugin, ABC):
+class Permit(ProfilePlugin, ABC):
     @abstractmethod
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> tuple[Status, float]:
         """Approve, reject, or wait for at most that many seconds."""
 
 
-class PreBind(Plugin, ABC):
+class PreBind(ProfilePlugin, ABC):
     @abstractmethod
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Called before the binding is written."""
 
 
-class Bind(Plugin, ABC):
+class Binder(ProfilePlugin, ABC):
     writes_itself: ClassVar[bool] = False
     """Success means that the plugin has bound the pod, which the scheduler must observe within half a minute; otherwise
     the scheduler writes the binding."""
@@ -225,13 +225,13 @@ class Bind(Plugin, ABC):
         """Success: this plugin binds the pod; SKIP: the next plugin is called."""
 
 
-class PostBind(Plugin, ABC):
+class PostBind(ProfilePlugin, ABC):
     @abstractmethod
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """Called after the pod is bound."""
 
 
-POINTS: dict[str, type[Plugin]] = {
+POINTS: dict[str, type[ProfilePlugin]] = {
     "preEnqueue": PreEnqueue,
     "queueSort": QueueSort,
     "preFilter": PreFilter,
@@ -242,7 +242,7 @@ POINTS: dict[str, type[Plugin]] = {
     "reserve": Reserve,
     "permit": Permit,
     "preBind": PreBind,
-    "bind": Bind,
+    "bind": Binder,
     "postBind": PostBind,
 }
 """The names of the points in a configuration."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.profiles.attempts.claims import Claims
-from volcano_py.scheduler.profiles.cluster import Cluster
-from volcano_py.scheduler.profiles.decisions import Decision, Patch, Report
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.decisions import Decision, Patch, ReportEvent
 from volcano_py.scheduler.profiles.groups.tree import Tree
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
@@ -58,7 +58,7 @@ class World:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ProfileCluster,
         emit: Callable[[Decision], None],
         features: frozenset[str] = frozenset(),
         release: Release = DEFAULT,
@@ -157,7 +157,7 @@ class Handle:
 
     def event(self, pod: PodInfo, reason: str, message: str, *, warning: bool = False) -> None:
         """Write an Event about a pod."""
-        self._world.emit(Report(pod, "Warning" if warning else "Normal", reason, message))
+        self._world.emit(ReportEvent(pod, "Warning" if warning else "Normal", reason, message))
 
     def patch(
         self, kind: ObjectKind, key: str, patch: Mapping[str, Any], pod: PodInfo, *, status: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import AnyColumns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
@@ -21,7 +21,7 @@ from volcano_py.scheduler.rules.allocation import balance, balances, evennesses
 from volcano_py.scheduler.rules.arrays import Ints
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class BalancedAllocationArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     resources: list[ResourceWeight] = []
     """The resources that count; their weights have no effect."""
 
@@ -33,7 +33,7 @@ class NodeResourcesBalancedAllocation(Score):
     name = "NodeResourcesBalancedAllocation"
     scope = LOCAL
 
-    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+    def __init__(self, args: BalancedAllocationArguments, cluster: ProfileCluster) -> None:
         self._extended = cluster.extended
         self._resources = [r.name for r in args.resources] or [CPU, MEMORY]
 

@@ -32,7 +32,7 @@ _NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 _NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class PreemptionArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
@@ -41,7 +41,7 @@ class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
     preempts_for_groups = True
 
-    def __init__(self, args: Arguments, handle: Handle) -> None:
+    def __init__(self, args: PreemptionArguments, handle: Handle) -> None:
         self._args = args
         self._cluster = handle.cluster
         self._filters = handle.filters

@@ -11,10 +11,10 @@ from volcano_py.api.core import Node
 from volcano_py.api.dra import DeviceClass
 from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import AnyColumns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo, amounts
 from volcano_py.scheduler.profiles.plugin_api.pod_info import FIRST, PodInfo
@@ -41,7 +41,7 @@ class Strategy(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     requested_to_capacity_ratio: Shape | None = None
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class FitArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     scoring_strategy: Strategy = msgspec.field(default_factory=Strategy)
     ignored_resources: list[str] = []
     ignored_resource_groups: list[str] = []
@@ -51,7 +51,7 @@ class NodeResourcesFit(PreFilter, Filter, Score):
     name = "NodeResourcesFit"
     scope = LOCAL
 
-    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+    def __init__(self, args: FitArguments, cluster: ProfileCluster) -> None:
         self._extended = cluster.extended
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
@@ -128,10 +128,10 @@ class NodeResourcesFit(PreFilter, Filter, Score):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.DELETE | Action.SCALE_DOWN, self._pod_helps),
-            Interest(NODES, Action.ADD | Action.ALLOCATABLE, self._node_helps),
-            Interest(NODES, Action.TAINT),
-            Interest(frozenset((Kind.DEVICE_CLASS,)), Action.ADD | Action.OTHER, self._class_helps),
+            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN, self._pod_helps),
+            Interest(NODES, ActionType.ADD | ActionType.ALLOCATABLE, self._node_helps),
+            Interest(NODES, ActionType.TAINT),
+            Interest(frozenset((Kind.DEVICE_CLASS,)), ActionType.ADD | ActionType.OTHER, self._class_helps),
         )
 
     def _is_ignored(self, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from volcano_py.scheduler.profiles.plugin_api.events import PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import PreEnqueue
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
@@ -20,7 +20,7 @@ class SchedulingGates(PreEnqueue):
         return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.gates)}]")
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(PODS, Action.GATES_GONE, _own),)
+        return (Interest(PODS, ActionType.GATES_GONE, _own),)
 
 
 def _own(pod: PodInfo, old: Any, new: Any) -> bool:

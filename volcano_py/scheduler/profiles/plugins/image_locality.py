@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from volcano_py.scheduler.framework.search.node_rules import STATIC
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
@@ -25,7 +25,7 @@ class ImageLocality(Score):
     name = "ImageLocality"
     scope = STATIC
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ProfileCluster) -> None:
         self._cluster = cluster
         self._nodes = NodeImages([])
         self._of: tuple[Columns | None, int] = (None, -1)

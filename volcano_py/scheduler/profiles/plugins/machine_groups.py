@@ -11,7 +11,7 @@ from volcano_py.api import names
 from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -23,7 +23,7 @@ _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
 _STATUSES = [_REJECTED[code] for code in rule.GroupRejection]
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class MachineGroupsArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     node_label: str = rule.LABEL
     """The label of nodes with the group that owns the node."""
     pod_label: str = rule.LABEL
@@ -36,12 +36,12 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Whether pods of a group may also run on nodes without a group."""
 
 
-class MachineGroups(Filter):
+class ProfileMachineGroups(Filter):
     """A group's pods run on the group's nodes, and no other pods do."""
 
     name = "MachineGroups"
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: MachineGroupsArguments, handle: Handle) -> None:
         self._args = arguments
         self._membership = rule.Membership(arguments.pod_label, arguments.queues, arguments.namespaces)
         self._cluster = handle.cluster
@@ -62,8 +62,8 @@ class MachineGroups(Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(NODES, Action.ADD | Action.NODE_LABEL | Action.TAINT, self._node_helps),
-            Interest(PODS, Action.POD_LABEL, _own),
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL | ActionType.TAINT, self._node_helps),
+            Interest(PODS, ActionType.POD_LABEL, _own),
         )
 
     def group_of(self, pod: PodInfo) -> str:

@@ -13,7 +13,7 @@ from volcano_py.scheduler.framework.search.node_rules import STATIC
 from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -35,7 +35,7 @@ _ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity"
 _CONFLICT = unresolvable("pod affinity terms conflict")
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class NodeAffinityArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     added_affinity: NodeAffinityRules | None = None
     """Node affinity of every pod of the profile, in addition to its own."""
 
@@ -44,7 +44,7 @@ class NodeAffinity(PreFilter, Filter, Score):
     name = "NodeAffinity"
     scope = STATIC
 
-    def __init__(self, args: Arguments) -> None:
+    def __init__(self, args: NodeAffinityArguments) -> None:
         added = args.added_affinity or NodeAffinityRules()
         self._required = required_of(added)
         self._preferred = preferred_of(added)
@@ -84,7 +84,10 @@ class NodeAffinity(PreFilter, Filter, Score):
         return columns_to_highest(scores, reverse=False)
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(NODES, Action.ADD | Action.NODE_LABEL, self._node_helps), Interest(NODES, Action.TAINT))
+        return (
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL, self._node_helps),
+            Interest(NODES, ActionType.TAINT),
+        )
 
     def _terms(self, pod: PodInfo) -> list[PreferredSchedulingTerm]:
         return [*self._preferred, *preferred_of(pod.node_affinity)]

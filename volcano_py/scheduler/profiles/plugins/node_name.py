@@ -9,7 +9,7 @@ import numpy as np
 from volcano_py.scheduler.framework.search.node_rules import STATIC
 from volcano_py.scheduler.profiles.columns import AnyColumns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -30,4 +30,4 @@ class NodeName(Filter):
         return np.ones(len(nodes), dtype=np.bool_) if not pod.node else None
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(NODES, Action.ADD | Action.TAINT),)
+        return (Interest(NODES, ActionType.ADD | ActionType.TAINT),)

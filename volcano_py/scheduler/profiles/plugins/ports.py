@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from volcano_py.scheduler.framework.search.node_rules import LOCAL
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -28,8 +28,8 @@ class NodePorts(PreFilter, Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.DELETE, self._pod_helps),
-            Interest(NODES, Action.ADD | Action.TAINT),
+            Interest(PODS, ActionType.DELETE, self._pod_helps),
+            Interest(NODES, ActionType.ADD | ActionType.TAINT),
         )
 
     def _pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:

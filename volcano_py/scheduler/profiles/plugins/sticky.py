@@ -14,7 +14,7 @@ from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, Action, Event, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, ActionType, ClusterEvent, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Observer, PostBind, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -25,13 +25,13 @@ from volcano_py.scheduler.rules import sticky as rule
 _ELSEWHERE = unresolvable(rule.ELSEWHERE)
 
 
-class Owner(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class StickyOwner(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     api_version: str
     kind: str
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    owners: list[Owner] = []
+class StickyArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    owners: list[StickyOwner] = []
     """The kinds from the pod's owner up; the last one has the annotation."""
     annotation: str = rule.ANNOTATION
     """The annotation of the last owner with the name of the node. Remove it to place the pod on another node."""
@@ -51,13 +51,13 @@ class _Memory(NamedTuple):
     """The stored node, or empty."""
 
 
-class Sticky(PreFilter, Filter, PostBind, Observer):
+class ProfileSticky(PreFilter, Filter, PostBind, Observer):
     """Follows the owners of a pod, and stores its node in an annotation of the last one."""
 
     name = "Sticky"
     kinds = OBJECTS
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: StickyArguments, handle: Handle) -> None:
         if not arguments.owners:
             raise ValueError("owners: name at least one kind, e.g. {apiVersion: apps/v1, kind: StatefulSet}")
         self._args = arguments
@@ -94,8 +94,8 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(NODES, Action.ADD | Action.DELETE | Action.TAINT),
-            Interest(OBJECTS, Action.ADD | Action.OTHER | Action.DELETE, self._owner_helps),
+            Interest(NODES, ActionType.ADD | ActionType.DELETE | ActionType.TAINT),
+            Interest(OBJECTS, ActionType.ADD | ActionType.OTHER | ActionType.DELETE, self._owner_helps),
         )
 
     def _remembered(self, pod: PodInfo) -> _Memory | Status | None:
@@ -119,7 +119,7 @@ class Sticky(PreFilter, Filter, PostBind, Observer):
         shown = _annotations(owner) if _annotations(owner).get(annotation) else {annotation: written}
         return rule.stored(shown, annotation, self._handle.cluster.nodes, self._args.release_on_node_loss)
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         """Drop a written node when it is observed, or its owner was deleted."""
         there = event.new if event.new is not None else event.old
         uid, shown = there["metadata"].get("uid"), there["metadata"].get("annotations") or {}

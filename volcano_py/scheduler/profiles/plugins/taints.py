@@ -10,7 +10,7 @@ from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tol
 from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -34,8 +34,8 @@ class NodeUnschedulable(Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(NODES, Action.ADD | Action.TAINT, self._node_helps),
-            Interest(PODS, Action.TOLERATION, self._pod_helps),
+            Interest(NODES, ActionType.ADD | ActionType.TAINT, self._node_helps),
+            Interest(PODS, ActionType.TOLERATION, self._pod_helps),
         )
 
     def _node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
@@ -69,8 +69,8 @@ class TaintToleration(Filter, Score):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(NODES, Action.ADD | Action.TAINT, self._node_helps),
-            Interest(PODS, Action.TOLERATION, self._pod_helps),
+            Interest(NODES, ActionType.ADD | ActionType.TAINT, self._node_helps),
+            Interest(PODS, ActionType.TOLERATION, self._pod_helps),
         )
 
     def _node_helps(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:

@@ -7,22 +7,22 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Callbacks
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.faults import expect, raised
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Plugin
+from volcano_py.scheduler.profiles.plugin_api.extension_points import ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import Code as StatusCode
 from volcano_py.scheduler.profiles.plugin_api.status import Status
 from volcano_py.scheduler.profiles.sessions.session_selection import Selection
 
 _CODES = {
-    StatusCode.UNSCHEDULABLE: Code.UNSCHEDULABLE,
-    StatusCode.UNRESOLVABLE: Code.UNRESOLVABLE,
-    StatusCode.PENDING: Code.WAIT,
+    StatusCode.UNSCHEDULABLE: FitCode.UNSCHEDULABLE,
+    StatusCode.UNRESOLVABLE: FitCode.UNRESOLVABLE,
+    StatusCode.PENDING: FitCode.WAIT,
 }
 
 
@@ -43,7 +43,7 @@ class SessionAttempt(NamedTuple):
 class Attempts:
     """The attempts of one profile in one session; the last one is kept."""
 
-    def __init__(self, profile: str, selection: Selection, cluster: Cluster, callbacks: Callbacks) -> None:
+    def __init__(self, profile: str, selection: Selection, cluster: ProfileCluster, callbacks: Callbacks) -> None:
         self.profile = profile
         self.selection = selection
         self._cluster = cluster
@@ -88,14 +88,14 @@ class Attempts:
             elif only is not None:
                 attempt.only[plugin.name] = frozenset(only)
 
-    def fault(self, plugin: Plugin, point: str, error: Exception, pod: PodInfo) -> Reason:
+    def fault(self, plugin: ProfilePlugin, point: str, error: Exception, pod: PodInfo) -> Reason:
         """Report a plugin that raised; the reason of the rejection that follows."""
         raised(plugin.name, point, error)
         self._callbacks.fault(f"{plugin.name} of profile {self.profile}", point, error, pod.key)
-        return Reason(f"plugin {plugin.name} failed", Code.ERROR)
+        return Reason(f"plugin {plugin.name} failed", FitCode.ERROR)
 
 
-def reason_of(status: Status, plugin: Plugin) -> Reason:
+def reason_of(status: Status, plugin: ProfilePlugin) -> Reason:
     """A rejection as the session counts it."""
     text = status.message or f"node(s) didn't satisfy plugin {plugin.name}"
-    return Reason(text, _CODES.get(status.code, Code.ERROR))
+    return Reason(text, _CODES.get(status.code, FitCode.ERROR))

@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Scope
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.faults import expect
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, Plugin
+from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, ProfilePlugin
 from volcano_py.scheduler.profiles.plugin_api.status import Status
 from volcano_py.scheduler.profiles.sessions.session_attempt import Attempts, SessionAttempt, reason_of
 from volcano_py.scheduler.rules.arrays import Bools
@@ -42,14 +42,14 @@ class ProfileFilter:
     scope: Literal[Scope.DOMAIN] = DOMAIN
     follows_dry_runs = True
 
-    def __init__(self, plugin: Plugin, attempts: Attempts, *, closed: bool = False) -> None:
+    def __init__(self, plugin: ProfilePlugin, attempts: Attempts, *, closed: bool = False) -> None:
         """`closed`: the plugin is not called, and all nodes are rejected."""
         self.name = f"{attempts.profile}/{plugin.name}"
         self.reasons: list[Reason] = []
         self._plugin = plugin
         self._filter = plugin if isinstance(plugin, Filter) and plugin in attempts.selection.filter else None
         self._attempts = attempts
-        self._closed = Reason(f"plugin {plugin.name} did not return", Code.ERROR) if closed else None
+        self._closed = Reason(f"plugin {plugin.name} did not return", FitCode.ERROR) if closed else None
         self._numbers: dict[Reason, int] = {}
         self._kept: dict[int, _Kept] = {}
         self._last: tuple[Any, Codes] | None = None
@@ -85,7 +85,7 @@ class ProfileFilter:
         only = attempt.only.get(self._plugin.name)
         if only is not None:
             elsewhere = self._number(
-                Reason(f"node(s) didn't satisfy plugin(s) [{self._plugin.name}]", Code.UNRESOLVABLE)
+                Reason(f"node(s) didn't satisfy plugin(s) [{self._plugin.name}]", FitCode.UNRESOLVABLE)
             )
             named = np.array([info.name in only for info in attempt.columns.infos], dtype=np.bool_)
             codes = np.where(named, codes, elsewhere).astype(np.int32)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.faults import raised
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import PreFilter
@@ -30,7 +30,7 @@ _OWNER = "profile-rules"
 class SessionRules:
     """Adds the rules of all profiles to sessions."""
 
-    def __init__(self, profiles: Iterable[Profile], registry: Registry, cluster: Cluster) -> None:
+    def __init__(self, profiles: Iterable[Profile], registry: Registry, cluster: ProfileCluster) -> None:
         self._cluster = cluster
         self._selected: dict[str, Selection] = {p.name: select(p, registry) for p in profiles}
         self.names = frozenset(name for name, found in self._selected.items() if found)

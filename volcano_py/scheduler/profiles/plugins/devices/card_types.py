@@ -12,7 +12,7 @@ from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -24,7 +24,7 @@ _REJECTED = {code: unresolvable(text) for code, text in rule.TEXTS.items()}
 _STATUSES = [_REJECTED[code] for code in rule.CardRejection]
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class CardTypesArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     labels: dict[str, str] = msgspec.field(default_factory=lambda: {"nvidia.com/gpu": "nvidia.com/gpu.product"})
     """For each resource, the label of nodes that contains the type of their cards."""
     rare: list[str] = []
@@ -35,12 +35,12 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Whether pods that request no card are kept off nodes with cards, in the same mode."""
 
 
-class CardTypes(PreFilter, Filter, Score):
+class ProfileCardTypes(PreFilter, Filter, Score):
     """Requires, prefers and protects card types."""
 
     name = "CardTypes"
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: CardTypesArguments, handle: Handle) -> None:
         self._labels = arguments.labels
         self._nodes: tuple[list[Node], rule.NodeCards] | None = None
         """The cards of these Node objects."""
@@ -70,8 +70,12 @@ class CardTypes(PreFilter, Filter, Score):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(NODES, Action.ADD | Action.NODE_LABEL | Action.ALLOCATABLE | Action.TAINT, self._node_helps),
-            Interest(PODS, Action.OTHER, _own),
+            Interest(
+                NODES,
+                ActionType.ADD | ActionType.NODE_LABEL | ActionType.ALLOCATABLE | ActionType.TAINT,
+                self._node_helps,
+            ),
+            Interest(PODS, ActionType.OTHER, _own),
         )
 
     def _wishes(self, pod: PodInfo) -> rule.Wishes:

@@ -24,7 +24,7 @@ from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Filter,
     PostFilter,
@@ -49,7 +49,7 @@ _STILL_NOT = unschedulable("still not schedulable")
 _KIND = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class DynamicResourcesArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     filter_timeout: str | None = None
     """Accepted: the search for devices is limited by steps, not by time."""
     binding_timeout: str = "600s"
@@ -61,7 +61,7 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
     skips_all = True
     frees_claims_of_groups = True
 
-    def __init__(self, args: Arguments, handle: Handle) -> None:
+    def __init__(self, args: DynamicResourcesArguments, handle: Handle) -> None:
         self._handle = handle
         self._timeout = parse_duration(args.binding_timeout)
         self._claims = handle.claims
@@ -149,16 +149,16 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
         return SUCCESS
 
     def interests(self) -> Sequence[Interest]:
-        changed = Action.ADD | Action.OTHER
+        changed = ActionType.ADD | ActionType.OTHER
         devices = frozenset((Kind.DEVICE_CLASS, Kind.RESOURCE_SLICE, Kind.DEVICE_TAINT))
         return (
-            Interest(NODES, Action.ADD | Action.NODE_LABEL | Action.TAINT),
-            Interest(frozenset((Kind.RESOURCE_CLAIM,)), changed | Action.DELETE, self._claim_helps),
-            Interest(frozenset((Kind.UNSCHEDULED_POD,)), Action.CLAIMS_MADE, self._made),
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL | ActionType.TAINT),
+            Interest(frozenset((Kind.RESOURCE_CLAIM,)), changed | ActionType.DELETE, self._claim_helps),
+            Interest(frozenset((Kind.UNSCHEDULED_POD,)), ActionType.CLAIMS_MADE, self._made),
             Interest(devices, changed),
-            Interest(frozenset((Kind.DEVICE_TAINT,)), Action.DELETE),
+            Interest(frozenset((Kind.DEVICE_TAINT,)), ActionType.DELETE),
             # kube-scheduler waits five minutes for devices that a failed binding had reserved.
-            Interest(frozenset((Kind.ASSIGNED_POD,)), Action.DELETE, _had_claims),
+            Interest(frozenset((Kind.ASSIGNED_POD,)), ActionType.DELETE, _had_claims),
         )
 
     def _claim_helps(self, pod: PodInfo, old: dra.ResourceClaim | None, new: dra.ResourceClaim | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import GROUPS, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import GROUPS, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Permit, PreEnqueue
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -50,7 +50,7 @@ class GangScheduling(PreEnqueue, Permit):
         return Status(Code.WAIT, (WAITING,)), _TIMEOUT
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(PODS, Action.ADD, self._member), Interest(GROUPS, Action.ADD, self._group))
+        return (Interest(PODS, ActionType.ADD, self._member), Interest(GROUPS, ActionType.ADD, self._group))
 
     def _member(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         return new is not None and bool(pod.group) and new.group == pod.group

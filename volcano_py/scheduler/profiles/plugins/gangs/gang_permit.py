@@ -13,7 +13,15 @@ import msgspec
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, OBJECTS, PODS, Action, Event, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import (
+    NODES,
+    OBJECTS,
+    PODS,
+    ActionType,
+    ClusterEvent,
+    Interest,
+    Kind,
+)
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Observer,
     Permit,
@@ -40,7 +48,7 @@ FAILED = "Failed"
 """The phase of a group whose time since its creation is over: its pods are not tried any more."""
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class GangPermitArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     group_label: str = "scheduling.x-k8s.io/pod-group"
     """The label of pods with the name of their group."""
     task_label: str = "volcano.sh/task-spec"
@@ -54,7 +62,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     created, and then its end is final."""
 
 
-class Gang(NamedTuple):
+class PermittedGang(NamedTuple):
     """A group, as its PodGroup defines it."""
 
     min_member: int
@@ -69,7 +77,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
     reads = (POD_GROUP,)
     kinds = PODS | OBJECTS
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: GangPermitArguments, handle: Handle) -> None:
         self._args = arguments
         self._handle = handle
         self._groups = LabelGroups(arguments.group_label, handle)
@@ -82,9 +90,9 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         self._why: dict[str, str] = {}
         """For each group, why a member had no node in the last attempt."""
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         self._groups.observe(event)
-        if event.kind is Kind.OBJECT and event.action is Action.DELETE and ObjectKind.of(event.old) == POD_GROUP:
+        if event.kind is Kind.OBJECT and event.action is ActionType.DELETE and ObjectKind.of(event.old) == POD_GROUP:
             removed = key_of(event.old)
             self._groups.members(removed)
             for table in (self._started, self._given_up, self._timeouts, self._why):
@@ -125,7 +133,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
             return None, unschedulable(f'the PodGroup "{group}" does not fit: {lacking}')
         return None, SUCCESS
 
-    def _is_over(self, pod: PodInfo, group: str, gang: Gang) -> Status | None:
+    def _is_over(self, pod: PodInfo, group: str, gang: PermittedGang) -> Status | None:
         """The final rejection of a group whose time since its creation is over; else the pod is tried then."""
         if self._args.timeout_from != "creation" or gang.phase == "Scheduled":
             return None
@@ -139,7 +147,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
             self._write_status(pod, group, FAILED, f"timeout: {text}: {counts}{self._last_reason(group)}", final=True)
         return unresolvable(f'the PodGroup "{group}" was {text}; delete it and create it again')
 
-    def _pause(self, group: str, gang: Gang) -> float:
+    def _pause(self, group: str, gang: PermittedGang) -> float:
         """How long a rejected group is not tried: twice as long with each wait in a row, so that a gang that never fits
         leaves its capacity to others."""
         shortest, timeouts = float(self._args.pod_group_backoff_seconds), self._timeouts.get(group, 0)
@@ -147,7 +155,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
             return shortest
         return max(shortest, min(gang.timeout * 2.0 ** min(timeouts - 1, 30), _LONGEST_PAUSE))
 
-    def _does_not_fit(self, gang: Gang, group: str) -> str:
+    def _does_not_fit(self, gang: PermittedGang, group: str) -> str:
         """Why the missing members cannot all get a node, whatever is evicted for them; empty if they may."""
         placed = self._placed(group)
         keys = {p.key for p in placed}
@@ -237,24 +245,24 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.ADD, self._pod_helps),
-            Interest(PODS, Action.DELETE | Action.SCALE_DOWN),
-            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT),
-            Interest(OBJECTS, Action.ADD | Action.OTHER, self._group_helps),
+            Interest(PODS, ActionType.ADD, self._pod_helps),
+            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN),
+            Interest(NODES, ActionType.ADD | ActionType.ALLOCATABLE | ActionType.NODE_LABEL | ActionType.TAINT),
+            Interest(OBJECTS, ActionType.ADD | ActionType.OTHER, self._group_helps),
         )
 
-    def _deadline(self, gang: Gang, started: float) -> float:
+    def _deadline(self, gang: PermittedGang, started: float) -> float:
         """When the wait of members ends."""
         end = started + gang.timeout
         return end if self._args.timeout_from == "firstMember" else min(end, max(gang.created + gang.timeout, started))
 
-    def _gang(self, group: str) -> Gang | None:
+    def _gang(self, group: str) -> PermittedGang | None:
         found = self._handle.object(POD_GROUP, group)
         if found is None:
             return None
         spec = found.get("spec") or {}
         created = found["metadata"].get("creationTimestamp")
-        return Gang(
+        return PermittedGang(
             spec.get("minMember", 1),
             spec.get("minTaskMember") or {},
             spec.get("scheduleTimeoutSeconds") or self._args.permit_waiting_time_seconds,
@@ -296,7 +304,7 @@ class GangPermit(QueueSort, PreFilter, PostFilter, Reserve, Permit, PostBind, Ob
         return old is None or old.get("spec") != new.get("spec")
 
 
-def _short(gang: Gang, members: Sequence[PodInfo], task_label: str) -> str:
+def _short(gang: PermittedGang, members: Sequence[PodInfo], task_label: str) -> str:
     """The missing part of the minimum; empty if none is missing."""
     counts: dict[str, int] = {}
     for p in members:

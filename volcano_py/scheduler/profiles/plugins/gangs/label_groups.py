@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from volcano_py.scheduler.profiles.plugin_api.events import PODS, Event
+from volcano_py.scheduler.profiles.plugin_api.events import PODS, ClusterEvent
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
@@ -36,7 +36,7 @@ class LabelGroups:
             self._keys.setdefault(group, {})[pod.key] = None
         return group
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ClusterEvent) -> None:
         """Follow an event about a pod."""
         if event.kind not in PODS:
             return

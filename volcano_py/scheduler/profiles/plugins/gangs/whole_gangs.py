@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from volcano_py.api.gang import PodGroup
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 
 
 class WholeGangs:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ProfileCluster) -> None:
         self._cluster = cluster
 
     def priority(self, pod: PodInfo) -> float:

@@ -14,10 +14,10 @@ import msgspec
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.profiles.plugin_api.calls import Call, Tls
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     MAX_SCORE,
-    Bind,
+    Binder,
     Candidate,
     NodesFilter,
     Reviewer,
@@ -62,7 +62,7 @@ class TlsConfig(msgspec.Struct, rename="camel"):
     key_file: str = ""
 
 
-class Arguments(msgspec.Struct, rename="camel"):
+class ExtenderWebhookArguments(msgspec.Struct, rename="camel"):
     """An entry of `extenders`, in kube-scheduler's format."""
 
     url_prefix: str
@@ -78,13 +78,13 @@ class Arguments(msgspec.Struct, rename="camel"):
     tls_config: TlsConfig = msgspec.field(default_factory=TlsConfig)
 
 
-class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
+class ExtenderWebhook(NodesFilter, Score, Binder, Reviewer):
     """An extender of the configuration, at the points for which it has verbs."""
 
     name = "extender"
     writes_itself = True
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: ExtenderWebhookArguments, handle: Handle) -> None:
         self._args = arguments
         self._handle = handle
         self._timeout = parse_duration(arguments.http_timeout)
@@ -170,8 +170,15 @@ class ExtenderWebhook(NodesFilter, Score, Bind, Reviewer):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.DELETE | Action.SCALE_DOWN | Action.POD_LABEL | Action.TOLERATION),
-            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT | Action.ANNOTATION),
+            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN | ActionType.POD_LABEL | ActionType.TOLERATION),
+            Interest(
+                NODES,
+                ActionType.ADD
+                | ActionType.ALLOCATABLE
+                | ActionType.NODE_LABEL
+                | ActionType.TAINT
+                | ActionType.ANNOTATION,
+            ),
         )
 
     def _ask(

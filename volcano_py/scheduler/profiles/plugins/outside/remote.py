@@ -14,9 +14,9 @@ import msgspec
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call, Tls
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
-    Bind,
+    Binder,
     NodesFilter,
     Permit,
     PostBind,
@@ -63,7 +63,7 @@ class TlsArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     key_file: str = ""
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RemoteArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     url_prefix: str = ""
     verbs: Verbs = msgspec.field(default_factory=Verbs)
     timeout: str = "1s"
@@ -114,10 +114,10 @@ class Held(Reply, rename="camel"):
     """How long the pod waits; with the code `Wait`."""
 
 
-class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Permit, PreBind, Bind, PostBind):
+class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Permit, PreBind, Binder, PostBind):
     name = "Remote"
 
-    def __init__(self, arguments: Arguments, handle: Handle) -> None:
+    def __init__(self, arguments: RemoteArguments, handle: Handle) -> None:
         if not arguments.url_prefix.startswith(("http://", "https://")):
             raise ValueError(f"urlPrefix: {arguments.url_prefix!r} is not an http or https URL")
         self._args = arguments
@@ -210,8 +210,15 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
     def interests(self) -> Sequence[Interest]:
         """All events that release or add capacity: the program may reject for any reason."""
         return (
-            Interest(PODS, Action.DELETE | Action.SCALE_DOWN | Action.POD_LABEL | Action.TOLERATION),
-            Interest(NODES, Action.ADD | Action.ALLOCATABLE | Action.NODE_LABEL | Action.TAINT | Action.ANNOTATION),
+            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN | ActionType.POD_LABEL | ActionType.TOLERATION),
+            Interest(
+                NODES,
+                ActionType.ADD
+                | ActionType.ALLOCATABLE
+                | ActionType.NODE_LABEL
+                | ActionType.TAINT
+                | ActionType.ANNOTATION,
+            ),
         )
 
     # ---- calls ------------------------------------------------------------------------------------------

@@ -10,16 +10,20 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.pods.pod_affinity_hints import AffinityHints
-from volcano_py.scheduler.profiles.plugins.pods.pod_preference import Arguments, PodPreference, pods_selected
+from volcano_py.scheduler.profiles.plugins.pods.pod_preference import (
+    PodPreference,
+    PodPreferenceArguments,
+    pods_selected,
+)
 from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, is_any, is_near
 
@@ -35,7 +39,7 @@ class _State:
     """Counts per domain: pods that the pod's own terms select, and anti-affinity terms of other pods that select the
     pod."""
 
-    def __init__(self, pod: PodInfo, cluster: Cluster) -> None:
+    def __init__(self, pod: PodInfo, cluster: ProfileCluster) -> None:
         self.labels = cluster.labels_of(pod.namespace)
         self.required = [t.resolved(cluster.namespaces) for t in pod.affinity]
         self.forbidden = [t.resolved(cluster.namespaces) for t in pod.anti_affinity]
@@ -86,7 +90,7 @@ def _add(counts: Counts, term: AffinityTerm, node: NodeInfo, sign: int) -> None:
 class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
     name = "InterPodAffinity"
 
-    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+    def __init__(self, args: PodPreferenceArguments, cluster: ProfileCluster) -> None:
         super().__init__(args, cluster)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> tuple[Collection[str] | None, Status]:
@@ -129,9 +133,9 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.ADD | Action.DELETE | Action.POD_LABEL, self.pod_helps),
-            Interest(NODES, Action.ADD | Action.NODE_LABEL, self.node_helps),
-            Interest(NODES, Action.TAINT),
+            Interest(PODS, ActionType.ADD | ActionType.DELETE | ActionType.POD_LABEL, self.pod_helps),
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL, self.node_helps),
+            Interest(NODES, ActionType.TAINT),
         )
 
     def _counts(self, state: CycleState) -> _State:

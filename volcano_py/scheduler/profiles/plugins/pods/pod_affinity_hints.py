@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from volcano_py.api.core import Node
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.rules.pod_affinity import AffinityTerm
 
 
 class AffinityHints:
-    _cluster: Cluster
+    _cluster: ProfileCluster
 
     def pod_helps(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         """Whether a pod that was created, deleted, or got other labels may help."""

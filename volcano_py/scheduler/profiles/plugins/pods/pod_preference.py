@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Score
@@ -20,7 +20,7 @@ from volcano_py.scheduler.rules.pod_affinity import AffinityTerm, scores
 _KEY = "InterPodAffinity/score"
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class PodPreferenceArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     hard_pod_affinity_weight: int = 1
     """The weight of a required affinity term of an existing pod for the score of its domain."""
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -37,7 +37,7 @@ def pods_selected(terms: Sequence[AffinityTerm], nodes: Columns) -> Ints:
 
 
 class PodPreference(Score):
-    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+    def __init__(self, args: PodPreferenceArguments, cluster: ProfileCluster) -> None:
         self._args = args
         self._cluster = cluster
 

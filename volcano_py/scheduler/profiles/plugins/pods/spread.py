@@ -11,10 +11,10 @@ import numpy as np
 
 from volcano_py.api.affinity import TopologySpreadConstraint
 from volcano_py.api.core import Node
-from volcano_py.scheduler.profiles.cluster import Cluster
+from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, Action, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -42,7 +42,7 @@ _REJECTIONS = (
 )
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class SpreadArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     default_constraints: list[TopologySpreadConstraint] = []
     """Constraints for pods without own ones; they count the pods of the same Services and owners."""
     defaulting_type: Literal["System", "List"] = "System"
@@ -75,7 +75,7 @@ class _Scores:
 class PodTopologySpread(PreFilter, Filter, Score):
     name = "PodTopologySpread"
 
-    def __init__(self, args: Arguments, cluster: Cluster) -> None:
+    def __init__(self, args: SpreadArguments, cluster: ProfileCluster) -> None:
         self._args = args
         self._cluster = cluster
 
@@ -137,8 +137,12 @@ class PodTopologySpread(PreFilter, Filter, Score):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(PODS, Action.ADD | Action.DELETE | Action.POD_LABEL | Action.TOLERATION, self._pod_helps),
-            Interest(NODES, Action.ADD | Action.DELETE | Action.NODE_LABEL | Action.TAINT, self._node_helps),
+            Interest(
+                PODS, ActionType.ADD | ActionType.DELETE | ActionType.POD_LABEL | ActionType.TOLERATION, self._pod_helps
+            ),
+            Interest(
+                NODES, ActionType.ADD | ActionType.DELETE | ActionType.NODE_LABEL | ActionType.TAINT, self._node_helps
+            ),
         )
 
     def _constraints(self, pod: PodInfo, when: str) -> list[SpreadConstraint]:

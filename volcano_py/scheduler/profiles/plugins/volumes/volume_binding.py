@@ -20,7 +20,7 @@ from volcano_py.scheduler.noderules.volumes.volume_binding import REASONS, bindi
 from volcano_py.scheduler.noderules.volumes.volume_book import VolumeDecision, VolumeRejection
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Hint, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Hint, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter, Score
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -31,10 +31,10 @@ from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
 from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.scheduler.rules.score_line import LinePoint
 
-_CHANGED = Action.ADD | Action.OTHER
+_CHANGED = ActionType.ADD | ActionType.OTHER
 
 
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class VolumeBindingArguments(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
     """How long a binding waits until its volumes are provisioned and bound."""
     shape: list[LinePoint] = []
@@ -54,7 +54,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
     name = "VolumeBinding"
     skips_all = True
 
-    def __init__(self, args: Arguments, handle: Handle) -> None:
+    def __init__(self, args: VolumeBindingArguments, handle: Handle) -> None:
         self._timeout = float(args.bind_timeout_seconds)
         self._claims = handle.claims
         self._model = handle.cluster.model
@@ -130,17 +130,17 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
         return SUCCESS
 
     def interests(self) -> Sequence[Interest]:
-        def about(kind: Kind, action: Action, hint: Hint | None = None) -> Interest:
+        def about(kind: Kind, action: ActionType, hint: Hint | None = None) -> Interest:
             return Interest(frozenset((kind,)), action, hint)
 
         return (
             about(Kind.STORAGE_CLASS, _CHANGED, volume_hints.other_topologies),
             about(Kind.VOLUME_CLAIM, _CHANGED, volume_hints.own_claim),
             about(Kind.VOLUME, _CHANGED),
-            Interest(NODES, Action.ADD | Action.NODE_LABEL),
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL),
             about(Kind.CSI_NODE, _CHANGED, volume_hints.other_migration),
-            about(Kind.CSI_DRIVER, Action.OTHER, volume_hints.capacity_unchecked),
+            about(Kind.CSI_DRIVER, ActionType.OTHER, volume_hints.capacity_unchecked),
             about(Kind.STORAGE_CAPACITY, _CHANGED, volume_hints.more_capacity),
             # kube-scheduler waits five minutes for volumes that a failed binding had reserved.
-            about(Kind.ASSIGNED_POD, Action.DELETE, volume_hints.had_volumes),
+            about(Kind.ASSIGNED_POD, ActionType.DELETE, volume_hints.had_volumes),
         )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -71,8 +71,8 @@ class NodeVolumeLimits(PreFilter, Filter):
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(frozenset((Kind.CSI_NODE,)), Action.ADD | Action.OTHER, volume_hints.higher_limit),
-            Interest(frozenset((Kind.ASSIGNED_POD,)), Action.DELETE, volume_hints.had_volumes),
-            Interest(frozenset((Kind.VOLUME_CLAIM,)), Action.ADD, volume_hints.own_claim),
-            Interest(frozenset((Kind.ATTACHMENT,)), Action.DELETE, volume_hints.has_volumes),
+            Interest(frozenset((Kind.CSI_NODE,)), ActionType.ADD | ActionType.OTHER, volume_hints.higher_limit),
+            Interest(frozenset((Kind.ASSIGNED_POD,)), ActionType.DELETE, volume_hints.had_volumes),
+            Interest(frozenset((Kind.VOLUME_CLAIM,)), ActionType.ADD, volume_hints.own_claim),
+            Interest(frozenset((Kind.ATTACHMENT,)), ActionType.DELETE, volume_hints.has_volumes),
         )

@@ -9,7 +9,7 @@ import numpy as np
 from volcano_py.api.core import Pod, RBDVolumeSource, Volume
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -82,9 +82,9 @@ class VolumeRestrictions(PreFilter, Filter):
         placed = frozenset((Kind.ASSIGNED_POD,))
         claims = frozenset((Kind.VOLUME_CLAIM,))
         return (
-            Interest(placed, Action.DELETE, _frees),
-            Interest(NODES, Action.ADD),
-            Interest(claims, Action.ADD | Action.OTHER, volume_hints.own_claim),
+            Interest(placed, ActionType.DELETE, _frees),
+            Interest(NODES, ActionType.ADD),
+            Interest(claims, ActionType.ADD | ActionType.OTHER, volume_hints.own_claim),
         )
 
 

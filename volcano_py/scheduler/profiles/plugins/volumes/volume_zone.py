@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, Action, Interest, Kind
+from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter, PreFilter
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -45,10 +45,10 @@ class VolumeZone(PreFilter, Filter):
         return fits
 
     def interests(self) -> Sequence[Interest]:
-        changed = Action.ADD | Action.OTHER
+        changed = ActionType.ADD | ActionType.OTHER
         return (
-            Interest(frozenset((Kind.STORAGE_CLASS,)), Action.ADD, volume_hints.waits_for_consumer),
-            Interest(NODES, Action.ADD | Action.NODE_LABEL),
+            Interest(frozenset((Kind.STORAGE_CLASS,)), ActionType.ADD, volume_hints.waits_for_consumer),
+            Interest(NODES, ActionType.ADD | ActionType.NODE_LABEL),
             Interest(frozenset((Kind.VOLUME_CLAIM,)), changed, volume_hints.own_claim),
             Interest(frozenset((Kind.VOLUME,)), changed, volume_hints.other_zones),
         )
