@@ -7,16 +7,15 @@ line with an object that does not match the requested type becomes an `Undecodab
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+import aiohttp
 import msgspec
 
 from volcano_py.kube import scan, wire
 from volcano_py.kube.errors import UNDECODABLE, KubeError, from_response
-
-if TYPE_CHECKING:
-    from volcano_py.kube.client import Client
 
 T = TypeVar("T")
 
@@ -35,6 +34,14 @@ class WatchEvent(msgspec.Struct, Generic[T]):
     object: T
 
 
+class Streaming(Protocol):
+    """What a watch needs of a client: a GET with a streamed response."""
+
+    def stream(
+        self, path: str, params: Mapping[str, Any] | None = None, inactivity: float | None = None
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]: ...
+
+
 class StreamBroken(KubeError):
     """The stream contained a line that is not a watch event; reconnect."""
 
@@ -48,7 +55,7 @@ def _decoder(type_: Any) -> Any:
 
 
 async def watch_blocks(
-    client: Client,
+    client: Streaming,
     path: str,
     params: Mapping[str, Any],
     *,
@@ -92,7 +99,7 @@ async def watch_blocks(
             yield [decode_event(line, type_) for line in lines if line]
 
 
-async def watch_events(client: Client, path: str, params: Mapping[str, Any], **options: Any) -> AsyncIterator[Any]:
+async def watch_events(client: Streaming, path: str, params: Mapping[str, Any], **options: Any) -> AsyncIterator[Any]:
     """The events of `watch_blocks` one by one, without bookmarks."""
     async for block in watch_blocks(client, path, params, **options):
         for event in block:

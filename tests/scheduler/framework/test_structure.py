@@ -6,10 +6,8 @@ import ast
 import importlib
 import inspect
 import pkgutil
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import grimp
 import pytest
 
 import volcano_py.scheduler.actions
@@ -74,21 +72,6 @@ def test_a_method_that_belongs_to_a_part_is_named_with_its_part() -> None:
         session.job_ready  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match=r"a session has no attribute nothing$"):
         session.nothing  # type: ignore[attr-defined]  # noqa: B018
-
-
-def imports(below: str) -> dict[str, set[str]]:
-    """Which modules each module imports, also only for types."""
-    graph = grimp.build_graph("volcano_py", cache_dir=None)
-    return {
-        module: graph.find_modules_directly_imported_by(module) for module in graph.modules if module.startswith(below)
-    }
-
-
-def test_no_import_leads_back_to_its_module() -> None:
-    try:
-        TopologicalSorter(imports("volcano_py.scheduler")).prepare()
-    except CycleError as error:
-        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
 
 
 def test_a_public_class_name_is_unique() -> None:

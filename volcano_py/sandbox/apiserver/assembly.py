@@ -15,7 +15,7 @@ from volcano_py.sandbox.apiserver.admission import limits, namespaces, policies,
 from volcano_py.sandbox.apiserver.apiextensions import definitions
 from volcano_py.sandbox.apiserver.apimachinery import metadata
 from volcano_py.sandbox.apiserver.apimachinery.errors import PageNotFound
-from volcano_py.sandbox.apiserver.auth import rbac
+from volcano_py.sandbox.apiserver.auth import default_roles
 from volcano_py.sandbox.apiserver.auth.authentication import Authenticator
 from volcano_py.sandbox.apiserver.endpoints import scale, subresources, tokens
 from volcano_py.sandbox.apiserver.http.server import Server
@@ -51,7 +51,7 @@ def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset
         durable.restore(api.store, api.entry, definitions.CRDS)
         api.store.listeners.append(durable.observe)
     _bootstrap(api)
-    rbac.install(api)
+    default_roles.install(api)
     limits.install(api)
     policies.install(api)
     webhooks.install(api)

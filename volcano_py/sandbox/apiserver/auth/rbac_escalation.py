@@ -7,19 +7,16 @@ run after mutating admission and before validation.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import errors
 from volcano_py.sandbox.apiserver.auth.authorization import MASTERS, Access, allowed
+from volcano_py.sandbox.apiserver.auth.rbac import GROUP, Rbac
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import Request, User
 
-if TYPE_CHECKING:
-    from volcano_py.sandbox.apiserver.auth.rbac import Rbac
-
 Object = dict[str, Any]
 
-GROUP = "rbac.authorization.k8s.io"
 _ALL: list[Object] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},

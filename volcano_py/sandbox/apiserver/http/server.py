@@ -237,7 +237,7 @@ class Server:
         if verb in ("list", "watch"):
             form = self._form(http)
             if verb == "watch":
-                return await serve_watch(self, http, request, form)
+                return await serve_watch(self.watchers, self.durable, http, request, form)
             page = read.list_page(self.api, request)
             body = views.list_body(form, target.resource, page, _include(request, form))
             return self._bytes(http, 200, body, form, request)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING
 
 import orjson
 from aiohttp import web
@@ -18,10 +17,8 @@ from volcano_py.sandbox.apiserver.http import audit
 from volcano_py.sandbox.apiserver.printers import table
 from volcano_py.sandbox.apiserver.registry.request import Request, flag, integer
 from volcano_py.sandbox.apiserver.serializer.negotiate import Form
+from volcano_py.sandbox.apiserver.storage.durable import Durable
 from volcano_py.sandbox.apiserver.storage.store import ADDED, Entry
-
-if TYPE_CHECKING:
-    from volcano_py.sandbox.apiserver.http.server import Server
 
 DEFAULT_SECONDS = 1800  # and up to twice as long
 GRACE_SECONDS = 10  # for a client to read the rest after the timeout
@@ -51,7 +48,9 @@ def _check_options(request: Request) -> tuple[str, bool | None]:
     return version, initial
 
 
-async def serve_watch(server: Server, http: web.BaseRequest, request: Request, form: Form) -> web.StreamResponse:
+async def serve_watch(
+    watchers: set[Watcher], durable: Durable | None, http: web.BaseRequest, request: Request, form: Form
+) -> web.StreamResponse:
     """Stream events until the client disconnects, the timeout is over or the resource is no longer served."""
     if form.media != "json":
         form = Form(as_=form.as_, version=form.version)
@@ -71,7 +70,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
 
     watcher = Watcher(resource, chosen, form, include, encode, bookmarks, connected, cut)
     with_columns = form.as_ == "Table"
-    server.watchers.add(watcher)
+    watchers.add(watcher)
     timeout = integer(request.query, "timeoutSeconds") or int(DEFAULT_SECONDS * (1 + random.random()))
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
@@ -102,8 +101,8 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
                 if with_columns:
                     data = _first_with_columns(data, resource)
                     with_columns = False
-                if server.durable is not None:
-                    await server.durable.settled()
+                if durable is not None:
+                    await durable.settled()
                 http[audit.STREAMED] = http.get(audit.STREAMED, 0) + len(data)
                 await response.write(data)
             if watcher.closed and not watcher.queue:
@@ -118,7 +117,7 @@ async def serve_watch(server: Server, http: web.BaseRequest, request: Request, f
         for timer in timers:
             timer.cancel()
         watcher.close()
-        server.watchers.discard(watcher)
+        watchers.discard(watcher)
     with contextlib.suppress(ConnectionError):
         await response.write_eof()
     return response

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import orjson
-
-if TYPE_CHECKING:
-    from volcano_py.sandbox.apiserver.openapi.v3 import OpenAPI
+from collections.abc import Iterable
+from typing import Any
 
 Object = dict[str, Any]
 
@@ -34,13 +30,12 @@ _KEPT = (
 )
 
 
-def document(openapi: OpenAPI) -> Object:
-    """The paths and schemas of all group versions."""
+def document(parts: Iterable[Object]) -> Object:
+    """The paths and schemas of all group versions. `parts`: their documents of v3."""
     paths: Object = {}
     definitions: Object = {}
     security: Object = {}
-    for path in openapi.index()["paths"]:
-        part = orjson.loads(openapi.document(path))
+    for part in parts:
         components = part["components"]
         paths |= {at: _path_item(item) for at, item in part["paths"].items()}
         definitions |= {name: schema(given) for name, given in components["schemas"].items() if name not in definitions}

@@ -80,7 +80,7 @@ class OpenAPI:
         """The document of OpenAPI v2, in JSON or protobuf."""
         found = self.documents.get(media_type)
         if found is None:
-            made = v2.document(self)
+            made = v2.document(orjson.loads(self.document(path)) for path in self.index()["paths"])
             found = v2_protobuf.encode(made) if media_type == V2_PROTOBUF else orjson.dumps(made)
             self.documents[media_type] = found
         return found
