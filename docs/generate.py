@@ -237,13 +237,14 @@ KINDS_OF_RULES: dict[str, tuple[str, ...]] = {
 }
 """Where the tests of a plugin, an action and so on are, below `tests/`, by its name."""
 SHARED_BY_RULES = frozenset(("arrays", "domains", "node_masks", "score_line"))
-"""Modules of `scheduler/rules` without a rule of their own."""
+"""Modules of `scheduler/rules` without a rule of their own. A folder is one rule."""
 
 
 def named_rules() -> dict[str, list[str]]:
     """The names of all plugins, actions, rules and profile plugins."""
-    rules = (DOCS.parent / "volcano_py" / "scheduler" / "rules").glob("*.py")
-    of_nodes = [p.stem for p in rules if not p.stem.startswith("_") and p.stem not in SHARED_BY_RULES]
+    rules = DOCS.parent / "volcano_py" / "scheduler" / "rules"
+    found = [*rules.glob("*.py"), *(p.parent for p in rules.glob("*/__init__.py"))]
+    of_nodes = [p.stem for p in found if not p.stem.startswith("_") and p.stem not in SHARED_BY_RULES]
     of_profiles = [name for name, made in PROFILE_PLUGINS.items() if not made.default]
     return {
         "Plugins": sorted(REGISTRY.plugins),

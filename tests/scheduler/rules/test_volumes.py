@@ -1,13 +1,15 @@
-"""The rules about volumes: zones and limits to results."""
+"""The rules about volumes: zones, limits and disks to results."""
 
 from __future__ import annotations
 
 import pytest
 
 from volcano_py.api.codec import from_manifest
-from volcano_py.api.core import Node
+from volcano_py.api.core import Node, Volume
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.rules.volumes import exceeds, outside_zones
+from volcano_py.scheduler.rules.volumes.disks import shares_disk
+from volcano_py.scheduler.rules.volumes.limits import exceeds
+from volcano_py.scheduler.rules.volumes.zones import outside_zones
 
 ZONE, OLD_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -49,3 +51,31 @@ def test_limits(
     handles: list[tuple[str, str, bool]], attached: list[tuple[str, str]], free: dict[str, float], expected: bool
 ) -> None:
     assert exceeds(handles, attached, free) is expected
+
+
+GCE, EBS = "gcePersistentDisk", "awsElasticBlockStore"
+IMAGE = {"monitors": ["m1", "m2"], "pool": "p", "image": "i"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "mine", "theirs", "expected"),
+    [
+        (GCE, {"pdName": "d"}, {"pdName": "d"}, True),
+        (GCE, {"pdName": "d"}, {"pdName": "e"}, False),
+        (GCE, {"pdName": "d", "readOnly": True}, {"pdName": "d"}, True),
+        (GCE, {"pdName": "d", "readOnly": True}, {"pdName": "d", "readOnly": True}, False),
+        (EBS, {"volumeID": "v", "readOnly": True}, {"volumeID": "v", "readOnly": True}, True),
+        (EBS, {"volumeID": "v"}, {"volumeID": "w"}, False),
+        ("iscsi", {"iqn": "q"}, {"iqn": "q"}, True),
+        ("iscsi", {"iqn": "q", "readOnly": True}, {"iqn": "q", "readOnly": True}, False),
+        ("rbd", IMAGE, IMAGE, True),
+        ("rbd", IMAGE, {**IMAGE, "monitors": ["m2", "m3"]}, True),
+        ("rbd", IMAGE, {**IMAGE, "monitors": ["m3"]}, False),
+        ("rbd", IMAGE, {**IMAGE, "pool": "q"}, False),
+        ("rbd", {**IMAGE, "readOnly": True}, {**IMAGE, "readOnly": True}, False),
+        ("emptyDir", {}, {}, False),
+    ],
+)
+def test_disks(kind: str, mine: dict[str, object], theirs: dict[str, object], expected: bool) -> None:
+    one, other = (from_manifest(Volume, {"name": "v", kind: source}) for source in (mine, theirs))
+    assert shares_disk([one], [other]) is expected

@@ -65,7 +65,9 @@ class Deviations:
     device_binding_conditions: bool = _on(
         "devices that become ready only after their allocation can be allocated; the bind waits for them"
     )
-    read_write_once_pod: bool = _on("a ReadWriteOncePod claim is used by one pod at a time")
+    read_write_once_pod: bool = _on(
+        "a ReadWriteOncePod claim is used by one pod at a time, a disk by one pod of a node"
+    )
     rank_holds: bool = _on("no job evicts pods of higher priority, of a queue within its share, or without any reason")
     kept_nominations: bool = _on("capacity freed for a pod is kept for it, so that its victims cannot use it again")
     stale_nominations: bool = _on("a nomination that was not used does not stop the pod from preempting elsewhere")

@@ -30,7 +30,7 @@ from volcano_py.scheduler.noderules.pod_number import PodNumber
 from volcano_py.scheduler.noderules.ports import NodePortsRule
 from volcano_py.scheduler.noderules.taints import NodeUnschedulableRule, TaintTolerationRule
 from volcano_py.scheduler.noderules.topology_spread import TopologySpread
-from volcano_py.scheduler.noderules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, StorageCapacityScore
+from volcano_py.scheduler.noderules.volumes.storage_capacity import StorageCapacityScore
 from volcano_py.scheduler.noderules.volumes.volume_binding import (
     VolumeBindingRule,
     VolumeMatching,
@@ -41,6 +41,7 @@ from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimit
 from volcano_py.scheduler.noderules.volumes.volume_restrictions import VolumeRestrictionsRule
 from volcano_py.scheduler.noderules.volumes.volume_zone import VolumeZoneRule
 from volcano_py.scheduler.rules.score_line import LinePoint
+from volcano_py.scheduler.rules.volumes.storage_capacity import EMPTIEST_FIRST, GATE
 
 _GPU = "the plugin deviceshare shares GPUs; add it with the argument {}"
 _PROPORTIONAL = (

@@ -80,6 +80,8 @@ class VolumeDemand(NamedTuple):
     """With volumes of former built-in plugins: the generation of the CSINodes, on which their reach depends."""
     exclusive: tuple[str, ...] = ()
     """Claims that only one pod may use at a time (ReadWriteOncePod)."""
+    disks: tuple[core.Volume, ...] = ()
+    """Volumes of the pod that may be disks which two pods of a node cannot share."""
     key: bytes = b""
     """Equal for pods with equal requirements."""
 
@@ -87,21 +89,27 @@ class VolumeDemand(NamedTuple):
 def volume_demand(
     pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], only_known_drivers: bool
 ) -> VolumeDemand | None:
-    """The demand of a pod; None if it has no claims.
+    """The demand of a pod; None if it has no claims and no volumes that concern nodes.
 
     `only_known_drivers`: volumes count only if some node has their driver. Raises ValueError for an ephemeral volume
     whose claim belongs to another object.
     """
     names = claim_names(pod)
     inline = [source for volume in pod.spec.volumes or () if (source := csi_source(volume)) is not None]
-    if not names and not inline:
+    disks = tuple(volume for volume in pod.spec.volumes or () if is_disk(volume))
+    if not names and not inline and not disks:
         return None
     found = _Reader(pod, of, ignored_provisioners, only_known_drivers).read(names)
-    if inline:
+    if inline or disks:
         handles = {*found.handles, *((driver, handle, False) for driver, handle in inline)}
-        found = found._replace(handles=tuple(sorted(handles)))
+        found = found._replace(handles=tuple(sorted(handles)), disks=disks)
         found = found._replace(key=_key(found))
     return found
+
+
+def is_disk(volume: core.Volume) -> bool:
+    """Whether a volume is a disk or image of a built-in plugin, which pods of one node cannot share for writing."""
+    return bool(volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.rbd or volume.iscsi)
 
 
 class _Reader:
@@ -309,5 +317,6 @@ def _key(demand: VolumeDemand) -> bytes:
             demand.counted,
             demand.csi_nodes,
             demand.exclusive,
+            demand.disks,
         )
     )

@@ -14,8 +14,8 @@ from volcano_py.scheduler.model.claims.device_pools import DeviceId
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.noderules.devices.device_allocation import allocation_of
-from volcano_py.scheduler.noderules.devices.device_choice import DeviceChoice, DeviceDecision, DeviceRejection
+from volcano_py.scheduler.rules.devices.device_allocation import allocation_of
+from volcano_py.scheduler.rules.devices.device_choice import DeviceChoice, DeviceDecision, DeviceRejection
 
 EVERYWHERE = -1
 """An entry of the log: any node may have changed."""

@@ -4,26 +4,22 @@ DynamicResources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
-from volcano_py.api import dra
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
-from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodClaim
-from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBindStep, PreBindSteps
+from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.noderules.devices.claim_book import EVERYWHERE, ClaimBook
-from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision
 from volcano_py.scheduler.noderules.normalise import default_normalise
-
-MAX_ALTERNATIVES = 8
-"""Subrequests of one request."""
+from volcano_py.scheduler.rules.devices.alternatives import has_alternatives, rank_of
+from volcano_py.scheduler.rules.devices.device_choice import DeviceDecision
+from volcano_py.scheduler.rules.devices.device_steps import device_steps
 
 
 def book_of(session: Session) -> ClaimBook:
@@ -111,30 +107,6 @@ class DynamicResourcesScore:
         return default_normalise(raw, reverse=False)
 
 
-def has_alternatives(demand: ClaimDemand) -> bool:
-    """Whether a claim has alternatives for a request (`firstAvailable`)."""
-    return any(
-        request.first_available
-        for claim in demand.claims
-        if claim.claim is not None
-        for request in claim.claim.spec.devices.requests or ()
-    )
-
-
-def rank_of(decision: object) -> int:
-    """Eight for a first alternative, one less for each later one."""
-    total = 0
-    if isinstance(decision, DeviceDecision):
-        for claim, chosen in zip(decision.claims, decision.chosen, strict=True):
-            assert claim.claim is not None
-            used = {c.request for c in chosen}
-            for request in claim.claim.spec.devices.requests or ():
-                for i, sub in enumerate(request.first_available or ()):
-                    if f"{request.name}/{sub.name}" in used:
-                        total += MAX_ALTERNATIVES - i
-    return total
-
-
 def claim_problem(session: Session, task: Task) -> str | None:
     """Why all nodes reject a pod with claims."""
     demand = task.claims.devices
@@ -166,31 +138,3 @@ def claim_steps(session: Session, task: Task, timeout: float) -> PreBindSteps | 
         return None
     allocations = book_of(session).decisions.get(task.slot, {})
     return PreBindSteps(device_steps(session.cluster, task, demand, allocations, timeout), {})
-
-
-def device_steps(
-    cluster: Cluster, task: Task, demand: ClaimDemand, decided: Mapping[str, dra.JsonMap], timeout: float
-) -> list[PreBindStep]:
-    """The writes to the claims of a pod before it is bound. `decided`: allocations by claim; `timeout`: the seconds for
-    which the bind waits for binding conditions of devices."""
-    written = {claim.key: cluster.claims.resource_claims.allocation(claim.key) for claim in demand.claims}
-    found: list[PreBindStep] = []
-    for claim in demand.claims:
-        if claim.extended is None or written[claim.key] is not None or claim.key in decided:
-            allocation = decided.get(claim.key)
-            found.append(allocation_step(task, claim, allocation if written[claim.key] is None else None))
-    for claim in demand.claims:
-        if dra.has_binding_conditions(written[claim.key] or decided.get(claim.key)):
-            step = allocation_step(task, claim, None)
-            found.append(AwaitDevices(step.namespace, step.claim, step.uid, timeout))
-    return found
-
-
-def allocation_step(task: Task, claim: PodClaim, allocation: dra.JsonMap | None) -> AllocateClaim:
-    """The write to a claim before its pod is bound. `allocation`: None if the claim is allocated already."""
-    name, uid = claim.key.partition("/")[2], claim.claim.metadata.uid if claim.claim is not None else ""
-    extended: dra.JsonMap | None = None
-    if claim.extended is not None and claim.claim is not None:
-        stored = {r.name for r in claim.claim.spec.devices.requests or ()}
-        extended = claim.extended.part({r["request"] for r in dra.results(allocation)} or stored)
-    return AllocateClaim(task.namespace, name, uid, task.name, task.uid, allocation, extended=extended)

@@ -10,28 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from volcano_py.api.storage import PersistentVolume
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
-from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Bools, Codes, Scope
+from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.claims.csi_migration import csi_affinity, csi_source
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
-from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
-from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, BindVolume, PreBindStep, PreBindSteps, SelectNode
+from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.noderules.volumes.volume_book import EVERYWHERE, VolumeBook, VolumeDecision, VolumeRejection
-from volcano_py.scheduler.rules.node_masks import node_mask
+from volcano_py.scheduler.rules.volumes.binding import TEXTS, bound_codes, provision_codes
+from volcano_py.scheduler.rules.volumes.steps import binding_steps
+from volcano_py.scheduler.rules.volumes.volume_book import EVERYWHERE, VolumeBook, VolumeDecision
 
-OUT_OF_REACH, MISSING = 1, 4
-"""Reasons about bound claims, in addition to those of `VolumeRejection`."""
-REASONS = [
-    Reason("node(s) didn't match PersistentVolume's node affinity", FitCode.UNRESOLVABLE),
-    Reason("node(s) didn't find available persistent volumes to bind", FitCode.UNRESOLVABLE),
-    Reason("node(s) did not have enough free storage", FitCode.UNRESOLVABLE),
-    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", FitCode.UNRESOLVABLE),
-    Reason("storage class of a claim not found", FitCode.ERROR),
-]
+REASONS = [Reason(text, FitCode.UNRESOLVABLE) for text in TEXTS[:-1]] + [Reason(TEXTS[-1], FitCode.ERROR)]
 _TOGETHER = {(a, b): i for i, (a, b) in enumerate(((1, 2), (1, 3), (2, 4), (3, 4)), len(REASONS) + 1)}
 """The numbers of two reasons for one node, the first with the lower number: kube-scheduler states both."""
 REASONS += [Reason(f"{REASONS[a - 1].text}, {REASONS[b - 1].text}", FitCode.UNRESOLVABLE) for a, b in _TOGETHER]
@@ -111,55 +101,6 @@ def _together(bound: Codes, waiting: Codes) -> Codes:
     return codes
 
 
-def bound_codes(cluster: Cluster, demand: VolumeDemand) -> Codes:
-    """The nodes that cannot reach the volumes of a pod's bound claims; numbers as in REASONS."""
-    codes = np.zeros(len(cluster.nodes), dtype=np.int8)
-    if demand.missing:
-        codes[:] = MISSING
-    for volume in demand.bound:
-        reached = _reached(cluster, volume)
-        if reached is not None:
-            codes[~reached] = OUT_OF_REACH
-    return codes
-
-
-def _reached(cluster: Cluster, volume: PersistentVolume) -> Bools | None:
-    """The nodes that can use a volume; None: all."""
-    own = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-    reached = node_mask(cluster, own) if own is not None else None
-    if csi_source(volume.spec) is None:
-        return reached
-    migrated = csi_affinity(volume)
-    if migrated is None:
-        return reached
-    csi_node = cluster.claims.storage.csi_node
-    has_csi = np.array([csi_node(name) is not None for name in cluster.nodes.names], dtype=bool)
-    return np.where(has_csi, node_mask(cluster, migrated), True if reached is None else reached)
-
-
-def provision_codes(book: VolumeBook, demand: VolumeDemand) -> Codes:
-    """The nodes for which no volume can be provisioned for a waiting claim, if no existing volume can match."""
-    names = book.node_names
-    codes = np.zeros(len(names), dtype=np.int8)
-    for claim in demand.waiting:
-        if claim.selected:
-            elsewhere = np.array([name != claim.selected for name in names], dtype=bool)
-            _reject(codes, elsewhere, VolumeRejection.NO_VOLUME)
-    for provision in demand.provisions:
-        if provision.error:
-            _reject(codes, np.ones(len(codes), dtype=bool), VolumeRejection.NO_CLASS)
-        elif not provision.possible:
-            _reject(codes, np.ones(len(codes), dtype=bool), VolumeRejection.NO_VOLUME)
-        else:
-            _reject(codes, ~book.topology(provision), VolumeRejection.NO_VOLUME)
-            _reject(codes, ~book.capacity(provision), VolumeRejection.NO_SPACE)
-    return codes
-
-
-def _reject(codes: Codes, nodes: Bools, code: int) -> None:
-    codes[nodes & (codes == 0)] = code
-
-
 def follow_volumes(session: Session) -> None:
     """Reserve and release volumes for the tasks that the session places and evicts."""
     book = book_of(session)
@@ -188,21 +129,3 @@ def volume_steps(session: Session, task: Task, timeout: float) -> PreBindSteps |
     node = session.table.names[session.moves.placed[task.slot]]
     exact = not session.deviations.shared_claims
     return PreBindSteps(binding_steps(decision, task.namespace, node, timeout, exact=exact), {})
-
-
-def binding_steps(
-    decision: VolumeDecision, namespace: str, node: str, timeout: float, *, exact: bool = False
-) -> list[PreBindStep]:
-    """The writes for waiting claims before their pod is bound. `timeout`: seconds until the claims must be bound.
-    `exact`: a step fails if its object has changed since the decision."""
-    steps: list[PreBindStep] = []
-    waits: list[PreBindStep] = []
-    for claim, volume in decision.bindings:
-        name, version = claim.key.partition("/")[2], volume.metadata.resource_version if exact else ""
-        steps.append(BindVolume(volume.metadata.name, namespace, name, claim.uid, version))
-        waits.append(AwaitVolume(namespace, name, claim.uid, "", timeout))
-    for claim in decision.provisions:
-        name, version = claim.key.partition("/")[2], claim.resource_version if exact else ""
-        steps.append(SelectNode(namespace, name, claim.uid, node, version))
-        waits.append(AwaitVolume(namespace, name, claim.uid, node, timeout))
-    return steps + waits

@@ -14,7 +14,7 @@ from volcano_py.scheduler.framework.search.node_rules import LOCAL, Codes, Float
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.rules.volumes import Handle, exceeds
+from volcano_py.scheduler.rules.volumes.limits import Handle, exceeds
 
 
 class NodeVolumeLimitsRule:

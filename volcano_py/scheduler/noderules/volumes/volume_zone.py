@@ -10,7 +10,7 @@ from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import STATIC, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.rules.volumes import outside_zones
+from volcano_py.scheduler.rules.volumes.zones import outside_zones
 
 
 class VolumeZoneRule:

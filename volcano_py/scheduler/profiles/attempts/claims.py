@@ -16,9 +16,9 @@ from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep
 from volcano_py.scheduler.model.nodes.node_table import arrays_kept, drop_oldest
 from volcano_py.scheduler.model.plan import Bind
-from volcano_py.scheduler.noderules.devices.device_choice import DeviceChoice
-from volcano_py.scheduler.noderules.volumes.volume_book import VolumeBook
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.rules.devices.device_choice import DeviceChoice
+from volcano_py.scheduler.rules.volumes.volume_book import VolumeBook
 
 T = TypeVar("T")
 

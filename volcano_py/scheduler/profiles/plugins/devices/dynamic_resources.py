@@ -16,9 +16,6 @@ from volcano_py.api.duration import parse_duration
 from volcano_py.api.kinds import RESOURCECLAIM
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
-from volcano_py.scheduler.noderules.devices.device_allocation import allocation_of
-from volcano_py.scheduler.noderules.devices.device_choice import DeviceDecision, DeviceRejection
-from volcano_py.scheduler.noderules.devices.dynamic_resources import device_steps, has_alternatives, rank_of
 from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
@@ -39,6 +36,10 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.devices.claim_steps import ClaimSteps
 from volcano_py.scheduler.rules.arrays import Bools
+from volcano_py.scheduler.rules.devices.alternatives import has_alternatives, rank_of
+from volcano_py.scheduler.rules.devices.device_allocation import allocation_of
+from volcano_py.scheduler.rules.devices.device_choice import DeviceDecision, DeviceRejection
+from volcano_py.scheduler.rules.devices.device_steps import device_steps
 
 _NO_DEVICES = unresolvable("cannot allocate all claims")
 _ELSEWHERE = unresolvable("resourceclaim not available on the node")

@@ -13,11 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
-from volcano_py.scheduler.noderules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
-from volcano_py.scheduler.noderules.volumes.volume_binding import REASONS, binding_steps, bound_codes, provision_codes
-from volcano_py.scheduler.noderules.volumes.volume_book import VolumeDecision, VolumeRejection
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Hint, Interest, Kind
@@ -28,8 +24,12 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, error, unresolvable
 from volcano_py.scheduler.profiles.plugins.devices.claim_steps import ClaimSteps
 from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
-from volcano_py.scheduler.rules.arrays import Bools
+from volcano_py.scheduler.rules.arrays import Bools, Codes
 from volcano_py.scheduler.rules.score_line import LinePoint
+from volcano_py.scheduler.rules.volumes.binding import TEXTS, bound_codes, provision_codes
+from volcano_py.scheduler.rules.volumes.steps import binding_steps
+from volcano_py.scheduler.rules.volumes.storage_capacity import EMPTIEST_FIRST, GATE, score_of_node
+from volcano_py.scheduler.rules.volumes.volume_book import VolumeDecision, VolumeRejection
 
 _CHANGED = ActionType.ADD | ActionType.OTHER
 
@@ -42,7 +42,7 @@ class VolumeBindingArguments(msgspec.Struct, forbid_unknown_fields=True, rename=
 
 
 class _Looked(NamedTuple):
-    """The results of PreFilter, by column of the model's nodes; numbers as in `REASONS`."""
+    """The results of PreFilter, by column of the model's nodes; numbers as in `TEXTS`."""
 
     demand: VolumeDemand
     bound: Codes
@@ -81,7 +81,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
         codes = (int(looked.bound[column]), self._waiting(looked, column))
         if VolumeRejection.NO_CLASS in codes:
             return error(next(p.error for p in looked.demand.provisions if p.error))
-        reasons = [REASONS[code - 1].text for code in sorted(codes) if code]
+        reasons = [TEXTS[code - 1] for code in sorted(codes) if code]
         return unresolvable(*reasons) if reasons else SUCCESS
 
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
@@ -124,7 +124,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
         column = self._model.nodes.index[node]
         found = self._claims.volumes.decide(looked.demand.waiting, looked.demand.provisions, column)
         if not isinstance(found, VolumeDecision):
-            return unresolvable(REASONS[found - 1].text)
+            return unresolvable(TEXTS[found - 1])
         steps = binding_steps(found, pod.namespace, node, self._timeout)
         self._claims.reserve(pod, self.name, node, steps)
         return SUCCESS

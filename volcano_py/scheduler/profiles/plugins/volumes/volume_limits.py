@@ -16,7 +16,7 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unschedulable
 from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
 from volcano_py.scheduler.rules.arrays import Bools
-from volcano_py.scheduler.rules.volumes import exceeds
+from volcano_py.scheduler.rules.volumes.limits import exceeds
 
 _REJECTED = unschedulable("node(s) exceed max volume count")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from volcano_py.api.core import Pod, RBDVolumeSource, Volume
+from volcano_py.scheduler.model.claims.volume_demand import is_disk
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest, Kind
@@ -17,6 +17,7 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
 from volcano_py.scheduler.rules.arrays import Bools
+from volcano_py.scheduler.rules.volumes.disks import shares_disk
 
 _ONE_POD = unschedulable("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode")
 _DISK = unschedulable("node(s) had no available disk")
@@ -54,7 +55,7 @@ class VolumeRestrictions(PreFilter, Filter):
         exclusive = frozenset(demand.exclusive if demand is not None else ())
         users = (storage.users.get(claim, set()) - {pod.key} for claim in exclusive)
         found = _InUse(exclusive, sum(any(self._cluster.is_placed(key) for key in keys) for keys in users))
-        if not found.count and not any(_is_disk(v) for v in pod.pod.spec.volumes):
+        if not found.count and not any(is_disk(v) for v in pod.pod.spec.volumes):
             return None, SKIP
         state.write(self.name, found)
         return None, SUCCESS
@@ -66,7 +67,11 @@ class VolumeRestrictions(PreFilter, Filter):
         state.read(self.name).move(placed, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        if any(shares_disk(pod.pod, other.pod) for other in node.pods.values() if other.pod.spec.volumes):
+        if any(
+            shares_disk(pod.pod.spec.volumes, other.pod.spec.volumes)
+            for other in node.pods.values()
+            if other.pod.spec.volumes
+        ):
             return _DISK
         return _ONE_POD if state.read(self.name).count > 0 else SUCCESS
 
@@ -91,30 +96,4 @@ class VolumeRestrictions(PreFilter, Filter):
 def _frees(pod: PodInfo, old: PodInfo | None, new: object) -> bool:
     if old is None or old.namespace != pod.namespace:
         return False
-    return shares_disk(pod.pod, old.pod) or volume_hints.shares_claim(pod, old, new)
-
-
-def _is_disk(volume: Volume) -> bool:
-    return bool(volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.rbd or volume.iscsi)
-
-
-def shares_disk(one: Pod, other: Pod) -> bool:
-    """Whether two pods use a disk that cannot be attached to one node for both."""
-    disks = [v for v in one.spec.volumes or () if _is_disk(v)]
-    return bool(disks) and any(_conflict(mine, theirs) for theirs in other.spec.volumes or () for mine in disks)
-
-
-def _conflict(one: Volume, other: Volume) -> bool:
-    if (a := one.gce_persistent_disk) and (b := other.gce_persistent_disk) and a.pd_name == b.pd_name:
-        return not (a.read_only and b.read_only)
-    if (c := one.aws_elastic_block_store) and (d := other.aws_elastic_block_store):
-        return c.volume_id == d.volume_id
-    if (e := one.iscsi) and (f := other.iscsi) and e.iqn == f.iqn:
-        return not (e.read_only and f.read_only)
-    return one.rbd is not None and other.rbd is not None and _same_image(one.rbd, other.rbd)
-
-
-def _same_image(one: RBDVolumeSource, other: RBDVolumeSource) -> bool:
-    if (one.pool, one.image) != (other.pool, other.image) or not set(one.monitors or ()) & set(other.monitors or ()):
-        return False
-    return not (one.read_only and other.read_only)
+    return shares_disk(pod.pod.spec.volumes, old.pod.spec.volumes) or volume_hints.shares_claim(pod, old, new)

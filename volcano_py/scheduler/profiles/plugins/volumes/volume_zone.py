@@ -14,7 +14,7 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, unresolvable
 from volcano_py.scheduler.profiles.plugins.volumes import volume_hints
 from volcano_py.scheduler.rules.arrays import Bools
-from volcano_py.scheduler.rules.volumes import outside_zones
+from volcano_py.scheduler.rules.volumes.zones import outside_zones
 
 _REJECTED = unresolvable("node(s) had no available volume zone")
 

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from volcano_py.api import affinity, dra, quantity
-from volcano_py.scheduler.framework.search.node_rules import Codes
 from volcano_py.scheduler.model.claims.device_pools import Device, DeviceId, Pool
 from volcano_py.scheduler.model.claims.device_selectors import DeviceSelectors, SelectorError
 from volcano_py.scheduler.model.claims.extended_resources import ExtendedClaim
 from volcano_py.scheduler.model.claims.resource_claims import ANY_NODE, ClaimDemand, PodClaim
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.noderules.devices.device_allocator import Chosen, Inventory, allocate
+from volcano_py.scheduler.rules.arrays import Codes
+from volcano_py.scheduler.rules.devices.device_allocator import Chosen, Inventory, allocate
 from volcano_py.scheduler.rules.node_masks import node_mask
 
 _MOST_CLASSES = 256

@@ -15,10 +15,10 @@ import numpy as np
 
 from volcano_py.api import affinity, quantity, storage
 from volcano_py.api.selector import matches
-from volcano_py.scheduler.framework.search.node_rules import Bools
 from volcano_py.scheduler.model.claims.volume_demand import Provision, WaitingClaim
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.rules.arrays import Bools
 from volcano_py.scheduler.rules.node_masks import node_mask
 
 EVERYWHERE = -1

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from volcano_py.api import dra, quantity
 from volcano_py.api.core import Toleration
-from volcano_py.scheduler.noderules.devices.device_allocator import Chosen
+from volcano_py.scheduler.rules.devices.device_allocator import Chosen
 
 DeviceClassByName = Callable[[str], dra.DeviceClass | None]
 

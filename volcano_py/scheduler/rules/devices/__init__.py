@@ -1,0 +1,1 @@
+"""Rules about the devices that a pod claims. kube-scheduler: DynamicResources."""
