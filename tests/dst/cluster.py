@@ -50,8 +50,12 @@ class Cluster:
         """Nodes whose kubelet is gone."""
         self.finishing = True
         """Whether pods end."""
-        self.longest = 30.0 if chance(seed, "longest life") < 0.5 else 150.0
-        """Seconds that a pod runs, at most: with the larger value the cluster is full."""
+        life = chance(seed, "longest life")
+        self.crowded = life >= 0.8
+        """Whether pods run until users delete them or others take their place: what became of an eviction is visible at
+        the end."""
+        self.longest = 1e6 if self.crowded else 150.0 if life >= 0.5 else 30.0
+        """Seconds that a pod runs, at most: with larger values the cluster is full."""
         self.running_since: dict[str, float] = {}
         self.leaving_since: dict[str, float] = {}
 
@@ -69,7 +73,10 @@ class Cluster:
         for name, value in (("low", 10), ("high", 1000)):
             await self._call("POST", PRIORITIES, {"metadata": {"name": name}, "value": value})
         # Those that evict are drawn more often: evictions are rare.
-        self.configuration = random.choice((*manifests.CONFIGURATIONS, "preempt", "preempt", "reclaim", "reclaim"))
+        evicting = ("preempt", "preempt", "reclaim", "reclaim")
+        self.configuration = random.choice((*manifests.CONFIGURATIONS, *evicting))
+        if self.crowded:
+            self.configuration = random.choice(evicting)
         self.trees = self.configuration != "enqueue"
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
@@ -147,7 +154,9 @@ class Cluster:
         pods = self.server.objects("pods")
         alive = sum(1 for pod in pods.values() if pod.get("status", {}).get("phase") not in ENDED)
         drawn = random.random()
-        if self.configuration in ("preempt", "reclaim") and drawn < (0.5 if late else 0.12) and alive < MOST_PODS + 6:
+        if self.crowded and drawn < 0.4:
+            await self._crowd(random, number, pods, alive)
+        elif self.configuration in ("preempt", "reclaim") and drawn < (0.5 if late else 0.12) and alive < MOST_PODS + 6:
             await self.create_urgent(random, number)
         elif drawn < 0.25 and alive < MOST_PODS:
             await self.create_gang(random, number)
@@ -195,6 +204,19 @@ class Cluster:
             pod["spec"].pop("nodeSelector", None)
             pod["spec"]["priorityClassName"] = priority
             await self._call("POST", f"{CORE}/pods", pod)
+
+    async def _crowd(self, random: Random, number: int, pods: dict[str, Manifest], alive: int) -> None:
+        """One more that evicts, or that fills the cluster; users delete the important ones when there are many."""
+        urgent = [
+            pod["metadata"]
+            for key, pod in pods.items()
+            if key.startswith("default/u") and pod["spec"].get("priorityClassName") == "high" and active(pod)
+        ]
+        if len(urgent) > 3 or alive >= MOST_PODS + 6:
+            for metadata in random.sample(urgent, min(2, len(urgent))):
+                await self._call("DELETE", f"{CORE}/pods/{metadata['name']}", _now(metadata["uid"]))
+        else:
+            await self.create_urgent(random, number)
 
     def _free_cpus(self) -> float:
         """The cpus that no pod requests, or none where a node has less than its pods request."""

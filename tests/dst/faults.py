@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One row of the table. `verbs`: empty means all. `lasting`: for one object, for about half a minute."""
+    """One row of the table. `verbs`: empty means all; with a resource, only its own. `lasting`: for one object, for about
+    half a minute."""
 
     name: str
     layer: str
@@ -40,6 +41,15 @@ _READS = ("GET", "LIST")
 TABLE: tuple[Kind, ...] = (
     Kind("409 without a newer version", "request", "answer", 0.01, 0.2, _WRITES, 409),
     Kind("409 that lasts for one object", "request", "answer", 0.01, 0.1, _WRITES, 409, lasting=True),
+    Kind(
+        "409 on the status or the end of a pod",
+        "request",
+        "answer",
+        0.05,
+        0.4,
+        ("PATCH status pods", "DELETE pods"),
+        409,
+    ),
     Kind("403 that lasts for one object", "request", "answer", 0.01, 0.1, (*_WRITES, "GET"), 403, lasting=True),
     Kind("422 that lasts for one object", "request", "answer", 0.01, 0.1, _WRITES, 422, lasting=True),
     Kind("429 with Retry-After", "request", "answer", 0.005, 0.1, (), 429),
@@ -151,7 +161,7 @@ class Faults:
         if not self.active:
             return NOTHING
         for kind in self._request:
-            if kind.verbs and verb not in kind.verbs:
+            if kind.verbs and verb not in kind.verbs and f"{verb} {place.plural}" not in kind.verbs:
                 continue
             if kind.lasting:
                 if place.plural == "leases" or not place.name:
