@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One row of the table. `verbs`: empty means all; with a resource, only its own. `lasting`: for one object, for about
-    half a minute."""
+    """One row of the table. `verbs`: empty means all; with a resource, only its own. `lasting`: for one object, for
+    about half a minute."""
 
     name: str
     layer: str

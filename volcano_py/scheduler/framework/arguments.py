@@ -79,12 +79,14 @@ def decode(
     `prefixes`: prefixes of keys (`binpack.resources.`) whose entries are stored in the field `extra` (a dict) of
     structs that have one. `moved`: keys of older versions, each with the remedy; one that ends in a dot is a prefix.
     """
+    declared = _fields(type_)
+    if not arguments:  # most plugins, in each session
+        return type_(**({"extra": {}} if "extra" in declared else {})), []
     warnings: list[str] = []
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
-    declared = _fields(type_)
-    fields = {key: f for key, f in declared.items() if f.name != "extra"} if arguments else {}
-    for key, value in (arguments or {}).items():
+    fields = {key: f for key, f in declared.items() if f.name != "extra"}
+    for key, value in arguments.items():
         f = fields.get(key)
         if f is None:
             if key.startswith(prefixes) and prefixes:

@@ -86,16 +86,19 @@ class Callbacks:
 
     def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
         """Build the lists of enabled callbacks, in the order of the configuration."""
+        places = [(number, option) for number, tier in enumerate(tiers) for option in tier]
         for point, flag in self._flags.items():
             known = self._registered[point]
             if not known:
                 continue
-            per_tier = [
-                [known[o.name] for o in tier if o.name in known and (flag is None or flag in o.enabled)]
-                for tier in tiers
-            ]
-            self._tiers[point] = [tier for tier in per_tier if tier]
-            self._flat[point] = [callback for tier in per_tier for callback in tier]
+            flat = self._flat[point] = []
+            of_tiers: dict[int, Tier] = {}
+            for number, option in places:
+                callback = known.get(option.name)
+                if callback is not None and (flag is None or flag in option.enabled):
+                    flat.append(callback)
+                    of_tiers.setdefault(number, []).append(callback)
+            self._tiers[point] = list(of_tiers.values())
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""

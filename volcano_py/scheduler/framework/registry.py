@@ -23,6 +23,8 @@ class Builders(MutableMapping[str, Builder]):
     def __init__(self, given: Mapping[str, Builder | str]) -> None:
         self._given: dict[str, Builder | str] = dict(given._given if isinstance(given, Builders) else given)
         self._loaded: dict[str, Builder] = {}
+        self.changes = 0
+        """How often a constructor was set or deleted."""
 
     def is_built_in(self, name: str) -> bool:
         """Whether a name is one of volcano_py's own."""
@@ -40,10 +42,12 @@ class Builders(MutableMapping[str, Builder]):
 
     def __setitem__(self, name: str, builder: Builder) -> None:
         self._given[name] = self._loaded[name] = builder
+        self.changes += 1
 
     def __delitem__(self, name: str) -> None:
         del self._given[name]
         self._loaded.pop(name, None)
+        self.changes += 1
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._given)
@@ -61,6 +65,8 @@ class Registry:
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self.plugins = Builders[PluginBuilder](plugins)
         self.actions = Builders[ActionBuilder](actions)
+        self._keys: tuple[Configuration | None, int, tuple[tuple[str, ...], tuple[str, ...]]] = (None, 0, ((), ()))
+        """The last result of `keys_of`, with what it depends on."""
 
     def load(self, configuration: Configuration) -> None:
         """Import the plugins and actions of a configuration, so that no cycle waits for an import."""
@@ -72,6 +78,8 @@ class Registry:
 
     def keys_of(self, configuration: Configuration) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The labels and annotations of pods that the configured plugins read in their rules."""
+        if self._keys[0] is configuration and self._keys[1] == self.plugins.changes:
+            return self._keys[2]
         labels: set[str] = set()
         annotations: set[str] = set()
         for tier in configuration.tiers:
@@ -79,7 +87,9 @@ class Registry:
                 plugin = self.plugins.get(option.name)
                 labels.update(_listed(getattr(plugin, "reads_labels", ())))
                 annotations.update(_listed(getattr(plugin, "reads_annotations", ())))
-        return tuple(sorted(labels)), tuple(sorted(annotations))
+        found = tuple(sorted(labels)), tuple(sorted(annotations))
+        self._keys = configuration, self.plugins.changes, found
+        return found
 
 
 def _listed(keys: str | Iterable[str]) -> Iterable[str]:

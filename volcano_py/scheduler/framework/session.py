@@ -11,8 +11,7 @@ callbacks. Actions move tasks through a Statement, or at once (`framework.task_m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -32,7 +31,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobSta
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, PluginRegistration
 from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.jobs.open_jobs import open_jobs
@@ -248,12 +247,10 @@ class Session(PluginFace):
         elif shard is None:
             self.placement.shortages = SessionShortages(self.cluster.keep(Shortages), self.cluster, self.numbers)
 
-    @contextmanager
-    def registration(self, plugin: str) -> Iterator[None]:
+    def registration(self, plugin: str) -> PluginRegistration:
         """Callbacks that are added within this context belong to this plugin and replace those it had."""
         self.rules.remove(plugin)
-        with self._registration.of(plugin):
-            yield
+        return self._registration.of(plugin)
 
     def close_plugin(self, plugin: str) -> None:
         """Called when a plugin failed to open: without its callbacks no job is placed and no pod is evicted."""
