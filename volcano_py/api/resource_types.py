@@ -74,7 +74,7 @@ COMPOSITE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha3", "compositepod
 NATIVE_PODGROUP_BETA = namespaced_kind("scheduling.k8s.io/v1beta1", "podgroups", "PodGroup")
 NATIVE_PODGROUP_ALPHA3 = namespaced_kind("scheduling.k8s.io/v1alpha3", "podgroups", "PodGroup")
 NATIVE_PODGROUPS = (NATIVE_PODGROUP_BETA, NATIVE_PODGROUP_ALPHA3, NATIVE_PODGROUP)
-"""The versions of PodGroups of scheduling.k8s.io. A cluster that serves several is asked for the first of them."""
+"""The versions of PodGroups of scheduling.k8s.io. Of several that a cluster serves, the first is used."""
 LEASE = namespaced_kind("coordination.k8s.io/v1", "leases", "Lease")
 STORAGECLASS = cluster_kind("storage.k8s.io/v1", "storageclasses", "StorageClass", "sc")
 CSINODE = cluster_kind("storage.k8s.io/v1", "csinodes", "CSINode")

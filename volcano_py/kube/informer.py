@@ -64,7 +64,7 @@ class Informer(Generic[T]):
         optional: bool = False,
         versions: Sequence[ResourceType] = (),
     ) -> None:
-        """`versions`: the versions of the kind, the preferred one first; the first that is served is watched, else `rt`."""
+        """`versions`: of the kind, the preferred one first; the first that is served is watched, else `rt`."""
         self.rt = rt
         self._versions = tuple(versions)
         self.store: dict[str, T] = {}

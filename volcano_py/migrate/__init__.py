@@ -2,4 +2,5 @@
 
 facts.py      the objects that are read from the cluster
 findings.py   the differences, as pure functions of the facts
+native_groups.py   those about groups of scheduling.k8s.io
 """
