@@ -86,7 +86,7 @@ def native_findings(facts: NativeFacts) -> Iterator[tuple[Weight, str, str]]:
         yield (
             "note",
             f"{what} of {NATIVE_PODGROUP.api_version} exist, a version that Kubernetes 1.37 does not have",
-            f"before an upgrade to 1.37 follow {UPGRADE}",
+            f"before an upgrade to 1.37 save them with `volcano-py migrate groups` and delete them: {UPGRADE}",
         )
     if facts.composites:
         yield (
