@@ -14,6 +14,7 @@ from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
+from volcano_py.scheduler.model.claims.group_claims import reserved_for_group
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand, PodClaim
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, PreBind, PreBindStep
@@ -165,7 +166,13 @@ def claim_steps(session: Session, task: Task, timeout: float) -> PreBind | None:
     if demand is None:
         return None
     allocations = book_of(session).decisions.get(task.slot, {})
-    return PreBind(device_steps(session.cluster, task, demand, allocations, timeout), {})
+    steps = device_steps(session.cluster, task, demand, allocations, timeout)
+    named = task.pod.spec.scheduling_group
+    if named is not None and session.deviations.group_claims:
+        group = session.cluster.native_groups.pod_group(f"{task.namespace}/{named.pod_group_name}")
+        if group is not None:
+            steps = [reserved_for_group(step, group, task.pod) for step in steps]
+    return PreBind(steps, {})
 
 
 def device_steps(
