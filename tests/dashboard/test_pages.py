@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests import waiting
 from tests.dashboard.serving import serving
-from volcano_py.api.kinds import PODGROUP, QUEUE
+from volcano_py.api.kinds import COMPOSITE_PODGROUP, NATIVE_PODGROUP_BETA, PODGROUP, QUEUE
 from volcano_py.cli.main import main
 from volcano_py.dashboard import command, tokens
 from volcano_py.kube.client import Client
@@ -35,11 +35,25 @@ async def fill(client: Client) -> None:
                 "status": {"phase": "Inqueue", "conditions": [WAITING]},
             },
         )
+    reference = {"workloadName": "w", "templateName": "t"}
+    spec = {"workloadRef": reference, "schedulingPolicy": {"gang": {"minGroupCount": 1}}}
+    await client.create(COMPOSITE_PODGROUP, {"metadata": {"name": "tree", "namespace": "default"}, "spec": spec})
+    spec = {"workloadRef": reference, "schedulingPolicy": {"gang": {"minCount": 7}}}
+    spec["parentCompositePodGroupName"] = "tree"
+    await client.create(NATIVE_PODGROUP_BETA, {"metadata": {"name": "leaf", "namespace": "default"}, "spec": spec})
 
 
 async def test_every_page_answers_with_what_the_cluster_has_to_those_who_have_the_token(tmp_path: Path) -> None:
     async with (
-        Sandbox(3, path=tmp_path / "kubeconfig", controllers=None, hollow=False, volcano_admission=False) as sandbox,
+        Sandbox(
+            3,
+            path=tmp_path / "kubeconfig",
+            controllers=None,
+            hollow=False,
+            volcano_admission=False,
+            feature_gates="AllAlpha=true",
+            kubernetes_version="1.37",
+        ) as sandbox,
         Client.from_kubeconfig(sandbox.kubeconfig) as client,
     ):
         waiting.observe(sandbox)
@@ -68,6 +82,9 @@ async def test_every_page_answers_with_what_the_cluster_has_to_those_who_have_th
             assert "train" in await page("/jobs?queue=vision&text=train&order=no&state=no")
             assert "evaluate" not in re.sub(r"history|evaluated", "", await page("/jobs?text=train"))
             assert "Why it waits" in await page("/jobs/default/train")
+            groups = f"/jobs/default/compositepodgroup.{COMPOSITE_PODGROUP.group}/tree"
+            assert groups in text
+            assert "0 of 7 pods, 0 exist" in await page(groups)
             missing = await page("/jobs/default/none")
             assert "does not exist" in missing and not re.search("Timeline|>Pods", missing)
             assert "Timeline" in await page("/jobs/default/train")

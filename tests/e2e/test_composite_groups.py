@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.e2e.cluster import cluster, until
 from tests.e2e.test_native_gangs import CLASSES, CONF, NODE, Site, member
 from volcano_py.api.kinds import PODGROUP
 from volcano_py.api.native_groups import ANNOTATION
+from volcano_py.cli.explain_answer import answer
+from volcano_py.cli.explain_facts import LEASE, Missing, read_facts
 from volcano_py.webhooks.pods import mutate_pod
 
 COMPOSITES = "compositepodgroups.scheduling.k8s.io"
@@ -59,6 +62,17 @@ async def test_a_tree_waits_as_a_whole_says_why_and_starts_as_a_whole(site: Site
     await scheduled(site, GROUPS, "a", "PodGroupInitiallyScheduled=False Group b does not fit at the same time as")
     await scheduled(site, COMPOSITES, "root", "CompositePodGroupInitiallyScheduled=False")
     assert await site.nodes("a") == await site.nodes("b") == ["", ""]
+    for kind, of in (("compositepodgroup.scheduling.k8s.io", "root"), ("podgroup", "a")):
+        facts = await read_facts(site.client, kind, of, "default", time.time(), "volcano", LEASE)
+        explained = answer(facts, "volcano", False)
+        assert explained.blockers[0].code == "GroupDoesNotFit"
+        assert [(row.name, row.counts) for row in explained.groups] == [
+            ("root", "0 of 2 groups"),
+            ("a", "0 of 2 pods"),
+            ("b", "0 of 2 pods"),
+        ]
+    with pytest.raises(Missing, match="PodGroup none does not exist in namespace default"):
+        await read_facts(site.client, "podgroup", "none", "default", time.time(), "volcano", LEASE)
     for name in ("more-0", "more-1"):
         await site.apply(NODE.replace("added", name))
     await scheduled(site, COMPOSITES, "root", "CompositePodGroupInitiallyScheduled=True")

@@ -27,6 +27,7 @@ REQUESTS: set[Request] = {
     *(("LIST", plural, "", False) for plural in LISTED),
     *(("GET", plural, "", True) for plural in WATCHED),
     *(("GET", f"{before}/apis/{version}", "", False) for before in ("", "/openapi/v3") for version in COMPARED),
+    ("GET", f"/apis/{COMPOSITE_PODGROUP.group}", "", False),
     ("GET", "queues", "", False),
     ("POST", "queues", "", False),
     ("POST", "pods", "binding", False),

@@ -57,6 +57,8 @@ REASONS: dict[str, str] = {
     "topology-from-pods": "place in the network",
     "narrow-domains-first": "narrow domain for a gang",
     "image-spread-now": "nodes by image",
+    "group-claims": "reservation of a shared claim",
+    "native-places": "order of native gangs",
     "bare-pods": "a bare pod is a job at once",
     "reserved-once": "queue admission",
 }

@@ -25,3 +25,16 @@ async def api(sandbox: Sandbox) -> AsyncIterator[Http]:
 @pytest.fixture
 def kubectl(sandbox: Sandbox, tmp_path: Path) -> Kubectl:
     return Kubectl(sandbox, tmp_path)
+
+
+@pytest.fixture
+def gates() -> str:
+    """The feature gates of `groups_api`."""
+    return "AllAlpha=true"
+
+
+@pytest.fixture
+async def groups_api(gates: str) -> AsyncIterator[Http]:
+    """A cluster of one node that serves the groups of Kubernetes 1.37."""
+    async with Sandbox(nodes=1, feature_gates=gates, kubernetes_version="1.37") as made, http(made) as client:
+        yield client

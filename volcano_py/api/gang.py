@@ -23,6 +23,8 @@ POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """Since v1alpha3: once True it stays."""
 COMPOSITE_INITIALLY_SCHEDULED = "CompositePodGroupInitiallyScheduled"
 """The same of a CompositePodGroup."""
+SCHEDULED_TYPES = (COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED)
+"""Those that state whether a group has its minimum; an object has one of them."""
 DISRUPTION_TARGET = "DisruptionTarget"
 SCHEDULED = "Scheduled"
 UNSCHEDULABLE = "Unschedulable"

@@ -6,6 +6,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from volcano_py.api import (
     batch,
     bus,
@@ -81,7 +85,7 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     CONFIGMAP: core.ConfigMap,
     RESOURCEQUOTA: core.ResourceQuota,
     PRIORITYCLASS: core.PriorityClass,
-    NATIVE_PODGROUP: gang.PodGroup,
+    **dict.fromkeys(NATIVE_PODGROUPS, gang.PodGroup),
     COMPOSITE_PODGROUP: gang.CompositePodGroup,
     PODDISRUPTIONBUDGET: core.PodDisruptionBudget,
     REPLICASET: core.ReplicaSet,
@@ -100,6 +104,11 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     DEVICECLASS: dra.DeviceClass,
     DEVICETAINTRULE: dra.DeviceTaintRule,
 }
+
+
+def in_version(obj: Any, rt: ResourceType) -> Any:
+    """An object with the version in which it was read: the items of a list do not contain it."""
+    return replace(obj, api_version=rt.api_version)
 
 
 def for_manifest(manifest: dict[str, object]) -> ResourceType:

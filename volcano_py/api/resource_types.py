@@ -69,9 +69,12 @@ BATCH_CRONJOB = namespaced_kind("batch/v1", "cronjobs", "CronJob", "cj")
 PODDISRUPTIONBUDGET = namespaced_kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb")
 PRIORITYCLASS = cluster_kind("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc")
 NATIVE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
-"""Of Kubernetes 1.36; NATIVE_PODGROUP_BETA is that of 1.37."""
+"""Of Kubernetes 1.36."""
 COMPOSITE_PODGROUP = namespaced_kind("scheduling.k8s.io/v1alpha3", "compositepodgroups", "CompositePodGroup")
 NATIVE_PODGROUP_BETA = namespaced_kind("scheduling.k8s.io/v1beta1", "podgroups", "PodGroup")
+NATIVE_PODGROUP_ALPHA3 = namespaced_kind("scheduling.k8s.io/v1alpha3", "podgroups", "PodGroup")
+NATIVE_PODGROUPS = (NATIVE_PODGROUP_BETA, NATIVE_PODGROUP_ALPHA3, NATIVE_PODGROUP)
+"""The versions of PodGroups of scheduling.k8s.io. Of several that a cluster serves, the first is used."""
 LEASE = namespaced_kind("coordination.k8s.io/v1", "leases", "Lease")
 STORAGECLASS = cluster_kind("storage.k8s.io/v1", "storageclasses", "StorageClass", "sc")
 CSINODE = cluster_kind("storage.k8s.io/v1", "csinodes", "CSINode")

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 import msgspec
 
-from volcano_py.api import batch, core, names
+from volcano_py.api import batch
 from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import JOB, PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
+from volcano_py.cli.explain_groups import members_of, native_report, rows_of, stated
 from volcano_py.cli.wrapping import counted
+from volcano_py.scheduler.explain.explanation import missing_group
+from volcano_py.scheduler.explain.group_rows import GroupRow
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.table import (
     FAILED_CREATE,
     JOB_SUSPENDED,
-    POD_GROUP_MISSING,
     QUARANTINED,
     REASONS,
     WRONG_SCHEDULER,
@@ -27,6 +29,7 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.complete import complete
@@ -79,6 +82,8 @@ class Answer(msgspec.Struct):
     unblock: list[Help] = []
     searched: bool = False
     """Whether changes were tried; if none worked, `unblock` is empty."""
+    groups: list[GroupRow] = []
+    """The tree of native groups, depth first."""
     notes: list[str] = []
     """Facts that could not be read, and steps that failed."""
 
@@ -126,6 +131,8 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         return _pending(subject, FAILED_CREATE.because(problem=problem))
     cluster, refused = cluster_of(facts.snapshot)
     uid = facts.group
+    if facts.group_kind in NATIVE_KINDS:
+        uid = cluster.native_groups.root_of(facts.group_kind, facts.group)
     task = cluster.tasks.get(facts.key) if facts.kind == "pod" else None
     if task is not None:
         uid = task.job
@@ -137,7 +144,8 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     job = cluster.jobs.get(uid)
     if job is None or job.pod_group is None:
         pods = len(job.tasks) if job is not None else 0
-        return _pending(subject, POD_GROUP_MISSING.because(group=uid or facts.key, pods=pods))
+        return _pending(subject, missing_group(cluster.native_groups, uid or facts.key, pods))
+    groups = rows_of(cluster, job)
     if not job.tasks and facts.job is not None:
         _add_pods(cluster, facts)
     waiting = job.counts[st.PENDING]
@@ -147,7 +155,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         verdict = _named(found.verdict, uid, facts)
         if waiting and found.state == "running":
             verdict = f"The next cycle starts {subject}: {found.running} of {found.pods} pods get a node."
-        return Answer(subject, "starting" if waiting else found.state, verdict)
+        return Answer(subject, "starting" if waiting else found.state, verdict, groups=groups)
     helps = suggestions(trials, uid, found.blockers) if unblock else []
     result = Answer(
         subject,
@@ -156,6 +164,7 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         [_blocker(cause) for cause in found.blockers],
         unblock=[Help(s.kind, s.text) for s in helps],
         searched=unblock,
+        groups=groups,
     )
     if unblock and is_over(trials):
         result.notes.append("many jobs wait, so only some changes were tried; others may help as well")
@@ -211,10 +220,11 @@ def _without_cycle(facts: Facts, scheduler: str) -> Cause | None:
     phase = (status.get("state") or {}).get("phase", "") if facts.kind == "job" else ""
     if phase in _SUSPENDED:
         return JOB_SUSPENDED.because(job=facts.key, phase=phase)
+    is_of = members_of(facts)
     name = spec.get("schedulerName") or scheduler
     pods = sum(t.get("replicas", 0) for t in spec.get("tasks") or ()) if facts.kind == "job" else 1
-    if facts.kind == "podgroup":
-        named = [p.spec.scheduler_name for p in facts.snapshot.of("Pod") if _is_of(p, facts.group)]
+    if facts.kind == "podgroup" or facts.kind in NATIVE_KINDS:
+        named = [p.spec.scheduler_name for p in facts.snapshot.of("Pod") if is_of(p)]
         name = named[0] if named and scheduler not in named else scheduler
         pods = len(named)
     if name != scheduler:
@@ -230,11 +240,6 @@ def _failed_create(facts: Facts) -> str:
     return rejection_of(group)
 
 
-def _is_of(pod: core.Pod, group: str) -> bool:
-    metadata = pod.metadata
-    return f"{metadata.namespace}/{(metadata.annotations or {}).get(names.GROUP_NAME)}" == group
-
-
 def _reported(facts: Facts, subject: str) -> Answer:
     """The scheduler's own report, for users that may not read the objects of a simulated cycle."""
     groups = {g.metadata.key: g for g in facts.snapshot.of("PodGroup")}
@@ -244,6 +249,9 @@ def _reported(facts: Facts, subject: str) -> Answer:
             remedy = REASONS[c.reason].remedy if c.reason in REASONS else ""
             verdict = f"The scheduler reports for {subject}: {c.message}"
             return Answer(subject, "pending", verdict, [Blocker(c.reason, c.message, {}, remedy)])
+    if (message := native_report(facts)) is not None:
+        verdict = f"The scheduler reports for {subject}: {message}"
+        return Answer(subject, "pending", verdict, [Blocker("Unschedulable", message)])
     for reason, message in _carried(facts):
         remedy = REASONS[reason].remedy if reason in REASONS else ""
         verdict = f"{KINDS[facts.kind].kind} {facts.key} reports: {message}"
@@ -333,6 +341,8 @@ def timeline(facts: Facts) -> list[Moment]:
             found.append(Moment(group.metadata.creation_timestamp or "", f"PodGroup {group.metadata.name} created"))
         for c in group.status.conditions or ():
             found.append(Moment(c.last_transition_time or "", f"PodGroup {c.type}: {c.message or c.reason}"))
+    for moment, text in stated(facts):
+        found.append(Moment(moment, text))
     for event in facts.events:
         count = event.get("count") or 1
         times = f" ({count} times)" if count > 1 else ""

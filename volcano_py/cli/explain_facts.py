@@ -6,6 +6,7 @@ All reads use the user's permissions. A forbidden read is a note in the answer, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,19 +14,38 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from volcano_py.api import names
-from volcano_py.api.kinds import EVENT, JOB, POD, PODGROUP, QUEUE, ResourceType
+from volcano_py.api.kinds import (
+    COMPOSITE_PODGROUP,
+    EVENT,
+    JOB,
+    NATIVE_PODGROUP,
+    NATIVE_PODGROUPS,
+    POD,
+    PODGROUP,
+    QUEUE,
+    ResourceType,
+)
 from volcano_py.api.meta import parse_time
 from volcano_py.kube.errors import ApiError, Forbidden, NotFound
 from volcano_py.kube.remedies import grant_list
+from volcano_py.kube.served import served
 from volcano_py.scheduler.explain.table import SCHEDULER_NOT_LEADING, SCHEDULER_NOT_RUNNING
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE, NATIVE_KINDS
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
     from volcano_py.simulate.snapshot import Snapshot, Unread
 
 Manifest = dict[str, Any]
-KINDS: dict[str, ResourceType] = {"job": JOB, "podgroup": PODGROUP, "pod": POD, "queue": QUEUE}
+KINDS: dict[str, ResourceType] = {
+    "job": JOB,
+    "podgroup": PODGROUP,
+    "pod": POD,
+    "queue": QUEUE,
+    NATIVE: NATIVE_PODGROUP,
+    COMPOSITE: COMPOSITE_PODGROUP,
+}
 LEASE = "volcano-system/volcano"
 """Default Lease of the scheduler: namespace and name."""
 SANDBOX = "volcano-py-sandbox"
@@ -50,6 +70,8 @@ class Facts:
     subject: Manifest
     snapshot: Snapshot
     group: str = ""
+    group_kind: str = PODGROUP.kind
+    """The kind of `group` in the model: a PodGroup of Volcano or a group of scheduling.k8s.io."""
     job: Manifest | None = None
     """The Job that the PodGroup belongs to."""
     events: list[Manifest] = field(default_factory=list)
@@ -75,10 +97,21 @@ async def read_facts(
     from volcano_py.simulate.snapshot import ALL, summary
 
     rt = KINDS[kind]
+    if kind == NATIVE:
+        rt = await served(client, NATIVE_PODGROUPS) or rt
     namespace = namespace if rt.namespaced else ""
     try:
         subject: Manifest = await client.get(rt, name, namespace or None)
     except NotFound:
+        if kind == "podgroup":
+            with contextlib.suppress(Missing):
+                return await read_facts(client, NATIVE, name, namespace, now, scheduler, lease)
+        if kind in NATIVE_KINDS:
+            listing = f"kubectl get {rt.plural}.{rt.group} -n {namespace}"
+            raise Missing(
+                f"{rt.kind} {name} of {rt.group} does not exist in namespace {namespace}, or was just deleted; "
+                f"list existing ones with `{listing}`"
+            ) from None
         where = f" in namespace {namespace}" if namespace else ""
         also = f"`vcctl {kind} list{f' -n {namespace}' if namespace else ''}`"
         raise Missing(
@@ -94,7 +127,7 @@ async def read_facts(
         why = next((u.why for u in denied if u.scope == ALL), "")
         facts.notes.append(f"an administrator grants the rest with: {grant_list(why, resources(denied))}")
         facts.pods = await _own_pods(client, facts)
-    facts.group = _group(facts)
+    facts.group_kind, facts.group = _group(facts)
     for about in sorted({(rt.kind, name), (PODGROUP.kind, facts.group.partition("/")[2])}):
         facts.events += await _events(client, facts, *about)
     facts.job = subject if kind == "job" else await _owner(client, facts)
@@ -132,26 +165,34 @@ async def _own_pods(client: Client, facts: Facts) -> list[Manifest]:
     """The pods of a Job or PodGroup in its namespace; empty without permission."""
     if facts.kind == "pod":
         return [facts.subject]
-    if facts.kind not in ("job", "podgroup"):
+    if facts.kind not in ("job", "podgroup", NATIVE):
         return []
     try:
         found = (await client.list(POD, facts.namespace)).items
     except ApiError:
         return []
+    if facts.kind == NATIVE:
+        return [p for p in found if (p["spec"].get("schedulingGroup") or {}).get("podGroupName") == facts.name]
     key, value = (names.JOB_NAME, facts.name) if facts.kind == "job" else (names.GROUP_NAME, facts.name)
     return [pod for pod in found if (pod["metadata"].get("annotations") or {}).get(key) == value]
 
 
-def _group(facts: Facts) -> str:
+def _group(facts: Facts) -> tuple[str, str]:
+    """Kind and key of the group."""
     metadata = facts.subject["metadata"]
+    if facts.kind in NATIVE_KINDS:
+        return facts.kind, facts.key
+    found = ""
     if facts.kind == "podgroup":
-        return facts.key
-    if facts.kind == "job":
-        return f"{facts.namespace}/{facts.name}-{metadata.get('uid', '')}"
-    if facts.kind == "pod":
-        group = (metadata.get("annotations") or {}).get(names.GROUP_NAME)
-        return f"{facts.namespace}/{group}" if group else ""
-    return ""
+        found = facts.name
+    elif facts.kind == "job":
+        found = f"{facts.name}-{metadata.get('uid', '')}"
+    elif facts.kind == "pod":
+        native = (facts.subject.get("spec") or {}).get("schedulingGroup") or {}
+        if native.get("podGroupName"):
+            return NATIVE, f"{facts.namespace}/{native['podGroupName']}"
+        found = (metadata.get("annotations") or {}).get(names.GROUP_NAME) or ""
+    return PODGROUP.kind, f"{facts.namespace}/{found}" if found else ""
 
 
 async def _owner(client: Client, facts: Facts) -> Manifest | None:

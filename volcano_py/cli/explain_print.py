@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from volcano_py.cli.explain_answer import Answer
+from volcano_py.scheduler.explain.group_rows import GroupRow
 
 _MOST_MOMENTS = 12
 
@@ -21,6 +22,8 @@ def show(answer: Answer, console: Console) -> None:
             style = "" if of_jobs or number > 1 else "yellow"
             table.add_row(str(number), *([b.job] if of_jobs else []), Text(b.code, style=style), b.sentence)
         _section(console, "Waiting jobs" if of_jobs else "Blockers, in order", table)
+    if answer.groups:
+        _section(console, "Groups", _groups(answer.groups))
     if answer.unblock:
         table = _table("", "CHANGE")
         for help_ in answer.unblock:
@@ -41,6 +44,18 @@ def show(answer: Answer, console: Console) -> None:
         _section(console, "Timeline", table)
     for note in answer.notes:
         console.print(Text(f"note: {note}", style="dim"))
+
+
+def _groups(rows: list[GroupRow]) -> Table:
+    """The tree, with the label value of the nodes of each group that has a topology key."""
+    keys = any(row.topology_key for row in rows)
+    table = _table("GROUP", "HAS NODES", "STATE", *(["DOMAIN"] if keys else []))
+    for row in rows:
+        name = f"{'  ' * max(row.depth - 1, 0)}{'└ ' if row.depth else ''}{row.name}"
+        domain = f"{row.topology_key}={row.domain}" if row.domain else row.topology_key
+        style = {"incomplete": "yellow", "placed": "green"}.get(row.state, "")
+        table.add_row(name, row.counts, Text(row.state, style=style), *([domain] if keys else []))
+    return table
 
 
 def _table(*columns: str) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from volcano_py.api.resource_types import NATIVE_PODGROUP
 from volcano_py.cli.connection import api_options, call
 
 
@@ -53,3 +54,36 @@ def check(kubeconfig: str, master: str, namespace: str, image: str, output: str)
         if not found:
             click.echo("no differences")
     raise SystemExit(any(finding.weight == "blocks" for finding in found))
+
+
+@migrate.command()
+@api_options
+def groups(kubeconfig: str, master: str) -> None:
+    """Print Workloads and PodGroups of scheduling.k8s.io/v1alpha2 as manifests of v1beta1. Only reads.
+
+    Save the output before an upgrade from Kubernetes 1.36 to 1.37, and apply it afterwards (docs/native-gangs.md).
+    Exits with 1 if the cluster does not serve v1alpha2, or if something cannot be read.
+    """
+    import yaml
+
+    from volcano_py.cli.errors import fail
+    from volcano_py.kube.client import Client
+    from volcano_py.migrate.convert_groups import converted_groups
+    from volcano_py.migrate.native_groups import NativeFacts, read_native
+
+    unread: list[str] = []
+    read: list[NativeFacts] = []
+
+    async def work(client: Client) -> None:
+        read.append(await read_native(client, unread))
+
+    call("migrate groups", kubeconfig, master, work)
+    facts = read[0]
+    if unread:
+        fail(f"not read: {'; '.join(unread)}; run it as a user with permission to read it", 1)
+    if facts.version != NATIVE_PODGROUP.version:
+        fail(f"the cluster does not serve {NATIVE_PODGROUP.api_version}; run this on the cluster of Kubernetes 1.36", 1)
+    found = converted_groups(facts.groups, facts.workloads, facts.pods)
+    click.echo(yaml.safe_dump_all(found.manifests, sort_keys=False), nl=False)
+    for text in found.warnings:
+        click.echo(f"warning: {text}", err=True)

@@ -25,6 +25,8 @@ _NAMES = {
     "podgroup": ("pg", "podgroup.scheduling.volcano.sh", "podgroup-v1beta1"),
     "pod": ("po",),
     "queue": ("q", "queue.scheduling.volcano.sh", "queue-v1beta1"),
+    "podgroup.scheduling.k8s.io": (),
+    "compositepodgroup.scheduling.k8s.io": ("compositepodgroup",),
 }
 """The names that kubectl accepts for these kinds, in the singular."""
 
@@ -43,7 +45,7 @@ class _Kind(click.Choice[str]):
 
 
 @click.command()
-@click.argument("kind", type=_Kind(("job", "podgroup", "pod", "queue")))
+@click.argument("kind", type=_Kind(tuple(_NAMES)))
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the object.")
 @output_option("json", "yaml")
@@ -64,7 +66,7 @@ def explain(
     kubeconfig: str,
     master: str,
 ) -> None:
-    """Explain why a job, podgroup or pod waits, or which jobs of a queue wait (docs/explain.md).
+    """Explain why a job, podgroup, compositepodgroup or pod waits, or which jobs of a queue wait (docs/explain.md).
 
     The command reads the cluster with your permissions and writes nothing. Exits with 0 if there is an answer, 1 if the
     object does not exist, 2 for usage errors, and 255 if the API server cannot be reached or denies access.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from volcano_py.cli.wrapping import counted
 from volcano_py.dashboard.jobs import JobRow, seconds
+from volcano_py.scheduler.explain.group_rows import GroupRow
 from volcano_py.scheduler.explain.table import REASONS
 
 Manifest = dict[str, Any]
@@ -52,14 +53,24 @@ class JobPage(NamedTuple):
     pods: tuple[PodRow, ...] | None
     hidden: int
     timeline: tuple[Moment, ...]
+    groups: tuple[GroupRow, ...] = ()
+    """The tree of native groups."""
 
 
-def job_page(row: JobRow, group: Manifest | None, job: Manifest | None, pods: Iterable[Manifest] | None) -> JobPage:
-    """The page of a job. `pods`: of all jobs; None: they may not be listed."""
+def job_page(
+    row: JobRow,
+    group: Manifest | None,
+    job: Manifest | None,
+    pods: Iterable[Manifest] | None,
+    members: Collection[str] | None = None,
+) -> JobPage:
+    """The page of a job. `pods`: of all jobs; None: they may not be listed.
+    `members`: the groups of its pods; None: its PodGroup."""
     namespace, _, group_name = row.group.partition("/")
+    members = {group_name} - {""} if members is None else members
     mine = None
     if pods is not None:
-        rows = [pod_row(p) for p in pods if p["group"] == group_name != "" and p["metadata"]["namespace"] == namespace]
+        rows = [pod_row(p) for p in pods if p["group"] in members and p["metadata"]["namespace"] == namespace]
         mine = sorted(rows, key=lambda p: (_ORDER.index(p.phase) if p.phase in _ORDER else 0, p.name))
     return JobPage(
         row,

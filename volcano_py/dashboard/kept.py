@@ -12,12 +12,25 @@ from typing import Any, NamedTuple
 
 from msgspec import field
 
-from volcano_py.api import batch, core, scheduling, topology
+from volcano_py.api import batch, core, gang, scheduling, topology
 from volcano_py.api.codec import to_manifest
-from volcano_py.api.kinds import EVENT, HYPERNODE, JOB, NODE, POD, PODGROUP, QUEUE, ResourceType
+from volcano_py.api.kinds import (
+    COMPOSITE_PODGROUP,
+    EVENT,
+    HYPERNODE,
+    JOB,
+    NATIVE_PODGROUP,
+    NATIVE_PODGROUPS,
+    NODE,
+    POD,
+    PODGROUP,
+    QUEUE,
+    ResourceType,
+)
 from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, ObjectReference
 from volcano_py.api.names import GROUP_NAME
 from volcano_py.cli import queue_tree
+from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.jobs.pod_request import pod_request
 
 Manifest = dict[str, Any]
@@ -118,6 +131,7 @@ def pod(found: core.Pod) -> Manifest:
     """A pod: where it is, what it requests while it is there (`held`), its PodGroup, and why it waits."""
     metadata, status = found.metadata, found.status
     annotations = metadata.annotations or {}
+    native = found.spec.scheduling_group
     node = found.spec.node_name
     held: queue_tree.Amounts = {}
     if node and status.phase not in _ENDED:
@@ -132,7 +146,7 @@ def pod(found: core.Pod) -> Manifest:
         "holder": sys.intern(node) if held else "",
         "held": held,
         "phase": "Terminating" if metadata.deletion_timestamp else sys.intern(status.phase or "Pending"),
-        "group": sys.intern(annotations.get(GROUP_NAME, "")),
+        "group": sys.intern(f"{NATIVE}/{native.pod_group_name}" if native else annotations.get(GROUP_NAME, "")),
         "role": sys.intern(annotations.get(_TASK, "")),
         "restarts": sum(c.restart_count for c in status.container_statuses or ()),
         "why": waiting.message if waiting is not None and not node else "",
@@ -162,24 +176,32 @@ def event(found: SeenEvent) -> Manifest:
     }
 
 
-def whole(found: topology.HyperNode) -> topology.HyperNode:
-    """A HyperNode: the model of the forest needs it as it is."""
+def whole(found: Any) -> Any:
+    """A HyperNode or a native group: the models of the forest and of the tree need it as it is."""
     return found
 
 
 class Kind(NamedTuple):
-    """A kind to watch. `reason`: of Events on pods."""
+    """A kind to watch. `reason`: of Events on pods. `versions`: of a kind that most clusters do not serve."""
 
     name: str
     rt: ResourceType
     type: Any
     prepare: Callable[[Any], Any]
     reason: str = ""
+    versions: tuple[ResourceType, ...] = ()
+
+    @property
+    def plural(self) -> str:
+        """Its name in messages."""
+        return f"{self.rt.plural}.{self.rt.group}" if self.versions else self.rt.plural
 
 
 WATCHED = (
     Kind("queues", QUEUE, scheduling.Queue, queue),
     Kind("podgroups", PODGROUP, scheduling.PodGroup, group),
+    Kind("native", NATIVE_PODGROUP, gang.PodGroup, whole, versions=NATIVE_PODGROUPS),
+    Kind("composites", COMPOSITE_PODGROUP, gang.CompositePodGroup, whole, versions=(COMPOSITE_PODGROUP,)),
     Kind("jobs", JOB, batch.Job, job),
     Kind("nodes", NODE, core.Node, node),
     Kind("hypernodes", HYPERNODE, topology.HyperNode, whole),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from volcano_py.dashboard.evictions import Evictions, evictions
 from volcano_py.dashboard.job_page import JobPage, job_page
 from volcano_py.dashboard.jobs import Filter, JobList, JobRow, JobTable, count_states, job_list
+from volcano_py.dashboard.native_groups import NativeJob, native_jobs, tree_rows
 from volcano_py.dashboard.nodes import HeatMap, NodePage, NodeTable, heat_map, node_page, node_table
 from volcano_py.dashboard.queues import QueuePage, queue_page
 
 if TYPE_CHECKING:
     from volcano_py.dashboard.watches import Watches
 
+Manifest = dict[str, Any]
 T = TypeVar("T")
 PAUSE = 1.0
 """Seconds between two times that a model is made."""
@@ -46,7 +48,7 @@ class Models:
     def queues(self) -> QueuePage:
         """The tree of queues."""
         w = self._watches
-        groups = w.objects("podgroups")
+        groups = self._groups()
         return self._fresh(
             "queues",
             lambda: queue_page(w.objects("queues").values(), list(groups.values()), w.objects("nodes").values()),
@@ -69,7 +71,12 @@ class Models:
             return None
         pods = w.objects("pods").values() if w.may_list("pods") else None
         job = w.objects("jobs").get(row.key) if row.has_job else None
-        return job_page(row, w.objects("podgroups").get(row.group), job, pods)
+        native = self._native().get(row.group)
+        group = self._groups().get(row.group)
+        if native is None:
+            return job_page(row, group, job, pods)
+        page = job_page(row, group, job, pods, native.members)
+        return page._replace(groups=tree_rows(native, w.objects("pods").values(), w.objects("nodes")))
 
     def heat_map(self, resource: str, contains: str) -> HeatMap:
         """The heat map of nodes."""
@@ -86,9 +93,22 @@ class Models:
         events = [*w.objects("evictions").values(), *w.objects("preemptions").values()]
         return self._fresh("evictions", lambda: evictions(events, w.objects("podgroups")))
 
+    def _native(self) -> dict[str, NativeJob]:
+        w = self._watches
+        groups, composites = w.objects("native"), w.objects("composites")
+        if not groups and not composites:
+            return {}
+        return self._fresh("native", lambda: native_jobs(groups, composites, w.objects("pods").values()))
+
+    def _groups(self) -> dict[str, Manifest]:
+        """PodGroups of Volcano, and native gangs in their shape."""
+        native = self._native()
+        groups = self._watches.objects("podgroups")
+        return groups | {key: found.manifest for key, found in native.items()} if native else groups
+
     def _job_rows(self) -> dict[str, JobRow]:
         def make() -> dict[str, JobRow]:
-            self._jobs.update(self._watches.objects("podgroups"), self._watches.objects("jobs"))
+            self._jobs.update(self._groups(), self._watches.objects("jobs"))
             return self._jobs.rows
 
         return self._fresh("jobs", make)

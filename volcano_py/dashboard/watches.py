@@ -17,6 +17,7 @@ from volcano_py.dashboard.kept import WATCHED, Kind
 from volcano_py.kube.errors import ApiError, Forbidden, KubeError, NotFound, Silent
 from volcano_py.kube.informer import Informer
 from volcano_py.kube.remedies import remedy
+from volcano_py.kube.served import served
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -56,6 +57,8 @@ class Watches:
         self._kinds = {kind.name: kind for kind in kinds}
         self._informers: dict[str, Informer[Any]] = {}
         self._narrowed: dict[str, str] = {}
+        self._absent: set[str] = set()
+        """Kinds that the cluster does not serve, as most clusters: nothing is missing."""
         self._undecodable: dict[tuple[str, str], str] = {}
         self._viewers = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,6 +97,8 @@ class Watches:
             kind = self._kinds[name]
             problem = informer.error
             if isinstance(problem, Forbidden | NotFound):
+                if name in self._absent:
+                    continue
                 missing.append(_missing(kind, problem))
             elif not informer.connected and problem is not None and not isinstance(problem, Silent):
                 error, connected = str(problem), False
@@ -147,6 +152,11 @@ class Watches:
             await informer.synced.wait()
 
     async def _run(self, kind: Kind) -> None:
+        if kind.versions:
+            with contextlib.suppress(KubeError):
+                rt = await served(self._client, kind.versions)
+                kind = kind._replace(rt=rt or kind.rt)
+                (self._absent.discard if rt is not None else self._absent.add)(kind.name)
         if kind.name not in self._informers:
             self._informers[kind.name] = self._informer(kind, await self._namespace_for(kind))
         informer = self._informers[kind.name]
@@ -171,7 +181,7 @@ class Watches:
         except Forbidden:
             with contextlib.suppress(KubeError):
                 await self._client.list(kind.rt, self._namespace, field_selector=selector, limit=1)
-                self._narrowed[kind.name] = f"You may list {kind.rt.plural} of namespace {self._namespace} only."
+                self._narrowed[kind.name] = f"You may list {kind.plural} of namespace {self._namespace} only."
                 return self._namespace
         except KubeError:
             pass
@@ -188,6 +198,7 @@ class Watches:
             decode_error=lambda found: self._quarantine(kind, found),
             decode_error_cleared=lambda key: self._cleared(kind, key),
             optional=True,
+            versions=kind.versions,
         )
         return informer.on(add=self._changed, update=lambda old, new: self._changed(new), delete=self._changed)
 
@@ -209,7 +220,7 @@ def _selector(kind: Kind) -> str | None:
 
 
 def _missing(kind: Kind, problem: ApiError) -> Missing:
-    plural, what = kind.rt.plural, remedy(problem, kind.rt, ("list", "watch"))
+    plural, what = kind.plural, remedy(problem, kind.rt, ("list", "watch"))
     if isinstance(problem, NotFound):
         return Missing(f"The cluster has no {plural}: their definition is not installed.", what)
     return Missing(f"You may not list {plural}.", what)

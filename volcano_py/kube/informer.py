@@ -21,6 +21,7 @@ from volcano_py.kube.backoff import Backoff
 from volcano_py.kube.client import PAGE_SIZE, Client, selectors
 from volcano_py.kube.errors import Forbidden, Gone, KubeError, NotFound, Silent, TooManyRequests
 from volcano_py.kube.remedies import remedy
+from volcano_py.kube.served import served
 from volcano_py.kube.watch import INACTIVITY, StreamBroken, WatchEvent, watch_blocks
 from volcano_py.kube.wire import Undecodable
 
@@ -63,9 +64,9 @@ class Informer(Generic[T]):
         optional: bool = False,
         versions: Sequence[ResourceType] = (),
     ) -> None:
-        """`versions`: the kind in other versions of its API group, for servers that lack `rt`."""
+        """`versions`: of the kind, the preferred one first; the first that is served is watched, else `rt`."""
         self.rt = rt
-        self._versions = [rt, *versions]
+        self._versions = tuple(versions)
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
         """Set after the first complete list."""
@@ -220,9 +221,11 @@ class Informer(Generic[T]):
             if not self._backoff.failures:
                 self._backoff.failures += 1
                 return 0.0
-        elif isinstance(error, NotFound) and self._next_version():
-            self.resource_version = ""
-            return 0.0
+        elif isinstance(error, NotFound) and self._versions and self.resource_version:
+            self.resource_version = ""  # this version is not served any more
+            if not self._backoff.failures:
+                self._backoff.failures += 1
+                return 0.0
         elif isinstance(error, NotFound | Forbidden):
             if first:
                 level = logging.INFO if self._optional else logging.ERROR
@@ -245,13 +248,9 @@ class Informer(Generic[T]):
             self.resource_version = ""
         return self._backoff.next()
 
-    def _next_version(self) -> bool:
-        """Use the next version of the kind; False if each of them has been tried."""
-        at = self._versions.index(self.rt) + 1
-        self.rt = self._versions[at % len(self._versions)]
-        return at < len(self._versions)
-
     async def _list(self) -> None:
+        if self._versions:
+            self.rt = await served(self._client, self._versions) or self.rt
         seen: set[str] = set()
         version = ""
         async for body in self._client.raw_pages(

@@ -23,6 +23,7 @@ from volcano_py.api.kinds import (
 )
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, NotFound
+from volcano_py.migrate.native_groups import NativeFacts, read_native
 
 Manifest = dict[str, Any]
 
@@ -35,6 +36,7 @@ class Facts:
     objects: dict[str, list[Manifest]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     """Reads that failed, with the reason."""
+    native: NativeFacts = field(default_factory=NativeFacts)
 
     def of(self, rt: ResourceType) -> list[Manifest]:
         return self.objects.get(rt.kind, [])
@@ -61,4 +63,5 @@ async def gather(client: Client, namespace: str) -> Facts:
             facts.objects[rt.kind] = []  # its CRD is not installed
         except ApiError as error:
             facts.unread.append(f"{rt.plural}: {error}")
+    facts.native = await read_native(client, facts.unread)
     return facts

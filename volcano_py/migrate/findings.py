@@ -28,6 +28,7 @@ from volcano_py.api.kinds import (
 from volcano_py.api.node_patterns import Budget, InvalidPattern, TooCostly, quoted
 from volcano_py.migrate.facts import Facts
 from volcano_py.migrate.image import missing_image
+from volcano_py.migrate.native_groups import native_findings
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.review.findings import argument_findings
@@ -63,6 +64,7 @@ def findings(facts: Facts, registry: Registry, image: str = "") -> list[Finding]
         *_webhooks(facts),
         *_crds(facts),
         *_topology(facts),
+        *(Finding(weight, what, remedy) for weight, what, remedy in native_findings(facts.native)),
     ]
     order = ("blocks", "changes", "note")
     return sorted(dict.fromkeys(found), key=lambda finding: order.index(finding.weight))

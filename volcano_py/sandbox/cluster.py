@@ -42,6 +42,7 @@ from volcano_py.sandbox.kubelet.local import LocalCluster
 from volcano_py.sandbox.kubelet.processes.runtime import Processes
 from volcano_py.sandbox.prometheus import Prometheus
 from volcano_py.sandbox.shapes import NodeShape
+from volcano_py.sandbox.upgrades import check_version
 
 Object = dict[str, Any]
 
@@ -185,6 +186,8 @@ class Sandbox:
         made = certificates.make(hosts, self.identity.authority)
         self.authority = made.authority
         self.api = new_api(self.durable, self.features, self.kubernetes_version)
+        if self.durable is not None:
+            check_version(self.api, self.durable.database, self.kubernetes_version)
         if not self.rbac:
             self.api.extensions["authorizers"].append(authorization.authenticated)
         tokens = {self.token: ADMIN, **self.users}

@@ -16,6 +16,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.kube import wire
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError, Forbidden, Gone, NotFound
+from volcano_py.kube.served import served
 from volcano_py.scheduler.cache.kinds import TABLE
 from volcano_py.scheduler.framework.config import ConfigurationError, load, read_yaml
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import is_report
@@ -39,9 +40,13 @@ async def capture(
     unread: list[Unread] = []
     objects: dict[str, list[Any]] = {}
     for entry in TABLE:
-        found = await _all(client, entry.rt, entry.optional, unread)
+        rt = entry.rt
+        if entry.versions:
+            rt = await _served(client, entry.versions) or rt
+        found = await _all(client, rt, entry.optional, unread)
         if found:
-            objects[entry.kind] = [without_private(obj) for obj in found]
+            kept = (without_private(obj) for obj in found)
+            objects[entry.kind] = [kinds.in_version(obj, rt) for obj in kept] if entry.versions else list(kept)
     text = await _configuration(client, config_map, unread)
     config_maps = await _device_config_maps(client, text, unread)
     if config_maps:
@@ -54,6 +59,16 @@ async def capture(
 def resource_names() -> dict[str, str]:
     """The kinds of a snapshot, by their names in `Snapshot.unread`, as kubectl names resources."""
     return {_name(e.rt): f"{e.rt.plural}.{e.rt.group}" if e.rt.group else e.rt.plural for e in TABLE}
+
+
+async def _served(client: Client, versions: tuple[ResourceType, ...]) -> ResourceType | None:
+    """The version that is served; None if that cannot be read, for which the list then states the reason."""
+    try:
+        return await served(client, versions)
+    except ApiError as error:
+        if error.status == 401:
+            raise
+        return None
 
 
 async def _all(client: Client, rt: ResourceType, optional: bool, unread: list[Unread]) -> list[Any]:

@@ -23,6 +23,8 @@ _CAPACITY = frozenset(
         "EnqueueQueueLimit",
         "EnqueueClusterFull",
         "TopologyDomainFull",
+        "GroupDomainFull",
+        "GroupDoesNotFit",
         "DevicesUnavailable",
         "PodAffinity",
         "PodTopologySpread",

@@ -19,7 +19,7 @@ from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.cycles import Simulation
-from volcano_py.simulate.manifests import Manifest, ManifestError
+from volcano_py.simulate.manifests import Manifest, ManifestError, model_kind
 from volcano_py.simulate.snapshot import Snapshot, manifests_of
 
 CYCLES = 3
@@ -113,7 +113,8 @@ def run(simulation: Simulation, configuration: Configuration, cycles: int = CYCL
     """Run some cycles; returns the result of each job."""
     outcome = Run()
     for cycle in range(1, cycles + 1):
-        group_of = {key: _group(o) for (kind, key), o in simulation.objects.items() if kind == "Pod"}
+        of = simulation.cluster.native_groups.job_of
+        group_of = {key: of(_group(o)) for (kind, key), o in simulation.objects.items() if kind == "Pod"}
         result = simulation.cycle(configuration)
         for pod, node in result.bound.items():
             job = group_of[pod]
@@ -266,11 +267,11 @@ def _completed(
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:
     metadata = manifest["metadata"]
-    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+    return model_kind(manifest), metadata.get("namespace", ""), metadata["name"]
 
 
 def _group(pod: Mapping[str, Any]) -> str:
-    """The job of a pod; a pod without one is a job itself."""
+    """The job of a pod, as if its native PodGroup had no parent; a pod without one is a job itself."""
     metadata = pod["metadata"]
     native = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     if native:

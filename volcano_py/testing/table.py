@@ -212,7 +212,7 @@ def _native_group(name: str, job: Manifest, created: str) -> Manifest:
     spec: Manifest = {"schedulingPolicy": policy}
     if "topology" in native:
         spec["schedulingConstraints"] = {"topology": [{"key": native["topology"]}]}
-    for key in ("disruptionMode", "preemptionPolicy"):
+    for key in ("disruptionMode", "preemptionPolicy", "resourceClaims"):
         if key in native:
             spec[key] = native[key]
     version = native.get("version", "v1alpha2")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.sandbox.clients import MERGE, PODS, Http, http, pod
+from tests.sandbox.clients import MERGE, PODS, Http, pod
 from volcano_py.sandbox.apiserver.apimachinery import features
-from volcano_py.sandbox.cluster import Sandbox
 
 APIS = "/apis/scheduling.k8s.io"
 GROUPS = f"{APIS}/v1beta1/namespaces/default/podgroups"
@@ -21,14 +19,8 @@ REFERENCE = {"workloadName": "w", "templateName": "t"}
 
 
 @pytest.fixture
-def gates() -> str:
-    return "AllAlpha=true"
-
-
-@pytest.fixture
-async def api(gates: str) -> AsyncIterator[Http]:
-    async with Sandbox(nodes=1, feature_gates=gates, kubernetes_version="1.37") as sandbox, http(sandbox) as client:
-        yield client
+def api(groups_api: Http) -> Http:
+    return groups_api
 
 
 def group(name: str = "g", **spec: Any) -> dict[str, Any]:

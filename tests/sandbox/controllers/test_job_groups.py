@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests import waiting
-from tests.sandbox.clients import MERGE, PODS, Http, http
+from tests.sandbox.clients import MERGE, PODS, Http
 from tests.sandbox.controllers.objects import BATCH
-from volcano_py.sandbox.cluster import Sandbox
 
 APIS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default"
 GANG = {"gang": {"minCount": 2}}
@@ -18,14 +16,8 @@ Object = dict[str, Any]
 
 
 @pytest.fixture
-def gates() -> str:
-    return "AllAlpha=true"
-
-
-@pytest.fixture
-async def api(gates: str) -> AsyncIterator[Http]:
-    async with Sandbox(nodes=1, feature_gates=gates, kubernetes_version="1.37") as sandbox, http(sandbox) as client:
-        yield client
+def api(groups_api: Http) -> Http:
+    return groups_api
 
 
 def job(name: str = "train", *, group: str = "", owner: str = "", **spec: Any) -> Object:

@@ -302,7 +302,7 @@ async def test_the_event_of_an_eviction_contains_the_evictor(api, writer):
 
 @pytest.mark.parametrize(
     ("served", "expected"),
-    [("v1alpha2", "scheduling.k8s.io/v1alpha2"), ("v1beta1", "scheduling.k8s.io/v1beta1")],
+    [(version, f"scheduling.k8s.io/{version}") for version in ("v1alpha2", "v1alpha3", "v1beta1")],
 )
 async def test_events_about_native_groups_name_the_version_that_is_served(api, writer, served, expected):
     api.native_gangs, api.native_version = True, served

@@ -1,5 +1,6 @@
 """Native gangs with pods of profiles, in the scheduler's process."""
 
+import pytest
 from fake_api import NATIVE_GROUPS
 from live_scheduler import put_node
 from test_pods_live import condition, events, live, put_pod
@@ -102,8 +103,9 @@ def initially(api, name):
     return next((f"{c['status']} {c['reason']}" for c in found if c["type"] == "PodGroupInitiallyScheduled"), "")
 
 
-async def test_a_cluster_of_1_37_has_native_gangs_in_v1beta1(tmp_path, api, caplog):
-    api.native_gangs, api.native_version = True, "v1beta1"
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3"])
+async def test_a_cluster_of_1_37_has_native_gangs(tmp_path, api, caplog, version):
+    api.native_gangs, api.native_version = True, version
     put_node(api, "n1", "1")
     put_native_gang(api, "gang", 2, disruptionMode={"all": {}}, workloadRef={"workloadName": "w", "templateName": "t"})
     for i in range(2):

@@ -11,7 +11,7 @@ from volcano_py.dashboard.actions import Action
 from volcano_py.dashboard.explaining import ExplainError
 from volcano_py.dashboard.job_page import JobPage
 from volcano_py.dashboard.ui import shell
-from volcano_py.dashboard.ui.draw_job import draw_answer, draw_job, draw_pods, draw_timeline
+from volcano_py.dashboard.ui.draw_job import draw_answer, draw_groups, draw_job, draw_pods, draw_timeline
 from volcano_py.dashboard.ui.live import Html
 from volcano_py.dashboard.ui.markup import Markup, empty, joined, tag
 from volcano_py.dashboard.ui.shell import Shell
@@ -91,6 +91,9 @@ def job(site: Site, namespace: str, name: str) -> None:
         action(page, name, namespace, lambda: _action_of(site, key))
         explain = _explanation(site, key)
         page.every(explain)
+        page.section(
+            part(lambda found: joined(tag("h2", "Groups"), draw_groups(found.groups)) if found.groups else Markup())
+        )
         page.section(part(lambda found: joined(tag("h2", "Pods"), draw_pods(found, site.now()))))
         page.section(part(lambda found: joined(tag("h2", "Timeline"), draw_timeline(found.timeline))))
 
@@ -109,9 +112,11 @@ def _explanation(site: Site, key: str) -> Callable[[], None]:
             return
         button.disable()
         answer.show(tag("p", "Running cycles over a copy of the cluster …", class_="muted", role="status"))
-        kind = "job" if found.row.has_job else "podgroup"
+        kind, name = "job" if found.row.has_job else "podgroup", found.row.name
+        if "/" in name:  # a native group
+            kind, _, name = name.partition("/")
         try:
-            explained = await site.explainer.explain(kind, found.row.name, found.row.namespace)
+            explained = await site.explainer.explain(kind, name, found.row.namespace)
             answer.show(draw_answer(explained))
         except ExplainError as error:
             answer.show(tag("p", str(error), class_="outcome bad", role="alert"))

@@ -8,8 +8,11 @@ from volcano_py.dashboard.jobs import seconds
 from volcano_py.dashboard.ui.draw_jobs import phase_badge
 from volcano_py.dashboard.ui.markup import Child, Markup, badge, empty, joined, link, table, tag
 from volcano_py.dashboard.ui.times import age, clock, duration
+from volcano_py.scheduler.explain.group_rows import GroupRow
 
 PHASES = {"Running": "good", "Succeeded": "done", "Pending": "wait", "Terminating": "wait"}
+
+STATES = {"placed": "good", "waits": "wait", "incomplete": "bad"}
 
 
 def draw_job(page: JobPage, now: float) -> Markup:
@@ -39,6 +42,20 @@ def _reason(page: JobPage) -> Markup | None:
         tag("p", page.remedy, class_="muted") if page.remedy else None,
         class_="reason",
     )
+
+
+def draw_groups(groups: tuple[GroupRow, ...]) -> Markup:
+    """The tree of native groups: each below its parent."""
+    rows: list[list[Child]] = [
+        [
+            tag("span", row.name, style=f"padding-left: {1.5 * row.depth}em", title=row.kind),
+            row.counts,
+            badge(row.state, STATES[row.state]),
+            f"{row.topology_key}={row.domain}" if row.domain else row.topology_key,
+        ]
+        for row in groups
+    ]
+    return table("Groups", ["Group", "Has nodes", "State", "Domain"], rows)
 
 
 def draw_pods(page: JobPage, now: float) -> Markup:

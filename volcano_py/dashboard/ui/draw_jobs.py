@@ -29,7 +29,7 @@ def draw_jobs(page: JobList, now: float) -> Markup:
     rows: list[list[Child]] = [
         [
             joined(
-                link(row.name, "jobs", row.namespace, row.name, class_="name"),
+                link(row.name, "jobs", row.namespace, *row.name.split("/"), class_="name"),
                 tag("span", row.namespace, class_="under"),
             ),
             row.queue,

@@ -30,6 +30,9 @@ def register(site: Site) -> None:
     ui.page("/queues/{name}")(lambda name: queue(site, name))
     ui.page("/jobs")(lambda: jobs(site))
     ui.page("/jobs/{namespace}/{name}")(lambda namespace, name: buttons.job(site, namespace, name))
+    ui.page("/jobs/{namespace}/{kind}/{name}")(
+        lambda namespace, kind, name: buttons.job(site, namespace, f"{kind}/{name}")
+    )
     ui.page("/nodes")(lambda: nodes(site))
     ui.page("/nodes/{name}")(lambda name: node(site, name))
     ui.page("/evictions")(lambda: evictions(site))

@@ -66,7 +66,7 @@ def _of_devices(cluster: ClusterPort, pod: Object, name: str) -> str:
     status = claim.get("status") or {}
     if not status.get("allocation"):
         return f"ResourceClaim {name} is not allocated"
-    if all(row.get("uid") != pod["metadata"]["uid"] for row in status.get("reservedFor") or ()):
+    if not any(_is_for(row, pod) for row in status.get("reservedFor") or ()):
         return f"ResourceClaim {name} is not reserved for the pod"
     terms = (status["allocation"].get("nodeSelector") or {}).get("nodeSelectorTerms")
     if terms is not None and not cluster.node_matches(pod["spec"]["nodeName"], terms):
@@ -77,6 +77,14 @@ def _of_devices(cluster: ClusterPort, pod: Object, name: str) -> str:
         if not true.issuperset(result.get("bindingConditions") or ()):
             return f"device {result['device']} of ResourceClaim {name} is not ready"
     return ""
+
+
+def _is_for(consumer: Object, pod: Object) -> bool:
+    """Whether a claim is reserved for a pod, or for its PodGroup."""
+    group = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if consumer.get("resource") == "podgroups":
+        return bool(group) and consumer.get("name") == group
+    return bool(consumer.get("uid") == pod["metadata"]["uid"])
 
 
 def _id(row: Object) -> tuple[str, str, str]:

@@ -309,8 +309,7 @@ class Cache:
             self._on_delete(kind, last.metadata.namespace, last.metadata.name, last.metadata.uid)
 
         def in_version(group: Any) -> Any:
-            # The items of a list do not contain their version.
-            return msgspec.structs.replace(group, api_version=informer.rt.api_version)
+            return kinds.in_version(group, informer.rt)
 
         informer: Informer[Any] = Informer(
             client,

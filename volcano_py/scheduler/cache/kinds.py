@@ -20,7 +20,7 @@ class Watched:
     optional: bool = False
     """Whether the cluster may lack it (its CRD is not installed, or a feature gate of the API server is off)."""
     versions: tuple[ResourceType, ...] = ()
-    """The kind in other versions of its API group, for clusters that lack this one."""
+    """The versions of its API group that have the kind, the preferred one first; empty: `rt` alone."""
     name: str = ""
     """The name of the kind in the model, if another API group has a kind of the same name."""
 
@@ -42,7 +42,7 @@ TABLE: tuple[Watched, ...] = (
     Watched(kinds.NODE),
     Watched(kinds.PODGROUP),
     Watched(kinds.NAMESPACE),
-    Watched(kinds.NATIVE_PODGROUP, optional=True, versions=(kinds.NATIVE_PODGROUP_BETA,), name=NATIVE),
+    Watched(kinds.NATIVE_PODGROUP, optional=True, versions=kinds.NATIVE_PODGROUPS, name=NATIVE),
     Watched(kinds.COMPOSITE_PODGROUP, optional=True, name=COMPOSITE),
     Watched(kinds.RESOURCEQUOTA),
     Watched(kinds.SERVICE),

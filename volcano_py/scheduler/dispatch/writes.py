@@ -16,9 +16,9 @@ from volcano_py.kube import AlreadyExists, ApiError, Client, Conflict, Invalid, 
 from volcano_py.kube.client import PatchType
 from volcano_py.kube.errors import InvalidResponse
 from volcano_py.kube.events import Correlator, send
+from volcano_py.kube.served import ServedKind
 from volcano_py.scheduler.dispatch.answers import MetaAnswer, PodAnswer, scan_answer
 from volcano_py.scheduler.dispatch.machine import Failure
-from volcano_py.scheduler.dispatch.native_version import NativeVersion
 from volcano_py.scheduler.dispatch.pre_bind import pre_bind_writes
 from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
 from volcano_py.scheduler.dispatch.pre_bind.step_objects import NotYet, StepFailed
@@ -59,7 +59,7 @@ class Writer:
         self._wall = wall
         self._correlator = Correlator(component, host)
         self._versions = Versions()
-        self._native = NativeVersion(client)
+        self._native = ServedKind(client, kinds.NATIVE_PODGROUPS)
         self._dated: set[str] = set()
 
     async def write(self, op: Operation | StepWrite) -> Failure | None:
@@ -331,8 +331,7 @@ def _native(op: NativeGroupStatus) -> ResourceType:
     """The kind in the version that the cluster serves."""
     if op.kind == COMPOSITE:
         return kinds.COMPOSITE_PODGROUP
-    beta = kinds.NATIVE_PODGROUP_BETA
-    return beta if op.api_version == beta.api_version else kinds.NATIVE_PODGROUP
+    return next((rt for rt in kinds.NATIVE_PODGROUPS if rt.api_version == op.api_version), kinds.NATIVE_PODGROUP)
 
 
 def _only_version(version: str) -> list[dict[str, Any]]:

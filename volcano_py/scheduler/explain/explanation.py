@@ -13,6 +13,8 @@ from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS, reference
+from volcano_py.scheduler.model.jobs.native_gangs import NativeGroups
 
 CAPACITY = frozenset(
     (
@@ -20,6 +22,8 @@ CAPACITY = frozenset(
         "GangTooLarge",
         "TopologyDomainFull",
         "LabelDomainFull",
+        "GroupDomainFull",
+        "GroupDoesNotFit",
         "QueueOverused",
         "NodePodLimit",
         "QueueLimit",
@@ -48,8 +52,8 @@ def explain(session: Session, uid: str) -> Explanation:
     if model is None:
         return Explanation(uid, "unknown", f"The scheduler has no job {uid}.")
     if model.pod_group is None:
-        cause = table.POD_GROUP_MISSING.because(group=uid, pods=len(model.tasks))
-        return _waiting(uid, [cause], pods=len(model.tasks))
+        pods = len(model.tasks)
+        return _waiting(uid, [missing_group(session.cluster.native_groups, uid, pods)], pods=pods)
     if model.queue not in session.queues:
         return _waiting(uid, [table.QUEUE_MISSING.because(queue=model.queue)], model.queue, len(model.tasks))
     job = session.jobs[uid]
@@ -63,6 +67,13 @@ def explain(session: Session, uid: str) -> Explanation:
     if found[0].code in CAPACITY:
         found += _victims(session, job)
     return _waiting(uid, found, job.queue, len(job.tasks), started, job.min_available)
+
+
+def missing_group(groups: NativeGroups, uid: str, pods: int) -> Cause:
+    """Why a job has no PodGroup: it does not exist, or the native groups that its pods name are no tree."""
+    if reference(uid)[0] not in NATIVE_KINDS:
+        return table.POD_GROUP_MISSING.because(group=uid, pods=pods)
+    return table.NATIVE_GROUP_UNUSABLE.because(problem=groups.obstacle(uid), pods=pods)
 
 
 def pending_because(explanation: Explanation, blockers: list[Cause]) -> Explanation:

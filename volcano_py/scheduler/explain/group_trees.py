@@ -7,7 +7,7 @@ from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.topology import copies
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import Level, SubJob
+from volcano_py.scheduler.framework.jobs.sub_job import Level, SubJob, group_sub_job
 from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.search.label_domains import domains_of, domains_of_group
 from volcano_py.scheduler.framework.session import Session
@@ -39,7 +39,11 @@ def domain_cause(session: Session, job: SessionJob, tree: GroupTree) -> Cause | 
     """The first group with a topology key that no domain of it holds, if its pods are equal; None: there is none."""
     for at in tree.all_groups():
         subs = [_sub(job, leaf) for leaf in at.pod_groups()]
-        if not at.topology_key or not subs or at.holds(lambda name: job.sub_jobs[f"{job.uid}/{name}"].is_ready()):
+        if (
+            not at.topology_key
+            or not subs
+            or at.holds(lambda name: job.sub_jobs[group_sub_job(job.uid, name)].is_ready())
+        ):
             continue
         pending = [t for sub in subs for t in sub.tasks.values() if session.status(t) == st.PENDING]
         if not pending or any(t.spec_class is not pending[0].spec_class for t in pending):
@@ -60,7 +64,7 @@ def domain_cause(session: Session, job: SessionJob, tree: GroupTree) -> Cause | 
 
 
 def _sub(job: SessionJob, leaf: GroupTree) -> SubJob:
-    return job.sub_jobs[f"{job.uid}/{leaf.name}"]
+    return job.sub_jobs[group_sub_job(job.uid, leaf.name)]
 
 
 def _path(at: GroupTree, sub: SubJob) -> tuple[Level, ...]:

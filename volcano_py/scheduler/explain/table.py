@@ -79,6 +79,13 @@ POD_GROUP_MISSING = _reason(
     "group:n pods:c",
     "Create the PodGroup, or start the controllers, which create those of Jobs and of bare pods.",
 )
+NATIVE_GROUP_UNUSABLE = _reason(
+    "NativeGroupUnusable",
+    _AREA,
+    "No cycle can try the {pods:pod|pods}: {problem}.",
+    "problem:n pods:c",
+    "Create the group that is missing, or correct the one that is named.",
+)
 JOB_SUSPENDED = _reason(
     "JobSuspended",
     _AREA,

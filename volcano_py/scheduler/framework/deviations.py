@@ -148,6 +148,14 @@ class Deviations:
         "a pod that the session places and whose schedulerName is a profile's is subject to that profile's filters and "
         "scores; Volcano has no profiles"
     )
+    group_claims: bool = _on(
+        "a ResourceClaim of a native PodGroup is reserved for the group once, not for each of its pods; Volcano has no "
+        "such PodGroups"
+    )
+    native_places: bool = _on(
+        "a native gang has the place in its queue of its oldest pod, if that is older than its PodGroup; Volcano has "
+        "no such PodGroups"
+    )
     bare_pods: bool = _on("a pod without a PodGroup is a job at once and needs none, unless it may belong to a gang")
     held_nodes: bool = _on(
         "a node takes no new pods while the cache audit doubts the Node or a pod on it; Volcano does not compare its "

@@ -16,6 +16,7 @@ from volcano_py.api.meta import Condition, format_time
 from volcano_py.scheduler.explain.messages import job_message
 from volcano_py.scheduler.explain.stated import WAITING
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import group_sub_job
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
@@ -31,10 +32,10 @@ def report_native_group(session: Session, job: SessionJob) -> None:
         assert group is not None
         _report(session, group, (_scheduled(session, job, group, job.is_ready()), _disrupted(session, job, group)))
         return
-    ready = job.model.tree.holds(lambda name: job.sub_jobs[f"{job.uid}/{name}"].is_ready())
+    ready = job.model.tree.holds(lambda name: job.sub_jobs[group_sub_job(job.uid, name)].is_ready())
     for at in job.model.tree.all_groups():
-        mine = at.holds(lambda name: job.sub_jobs[f"{job.uid}/{name}"].is_ready())
-        below = [job.sub_jobs[f"{job.uid}/{leaf.name}"] for leaf in at.pod_groups()]
+        mine = at.holds(lambda name: job.sub_jobs[group_sub_job(job.uid, name)].is_ready())
+        below = [job.sub_jobs[group_sub_job(job.uid, leaf.name)] for leaf in at.pod_groups()]
         waits = any(sub.counts[s] for sub in below for s in _WAITING)
         scheduled = _scheduled(session, job, at.group, mine and ready, waits)
         _report(session, at.group, (scheduled, _disrupted(session, job, at.group)))

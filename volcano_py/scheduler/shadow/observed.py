@@ -11,6 +11,7 @@ from volcano_py.api import core
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 from volcano_py.scheduler.model.jobs.task import Task
 
 PATIENCE = 10
@@ -67,6 +68,7 @@ class ObservedCluster(Cluster):
             return
         now, key = self.clock(), getattr(obj.metadata, "key", "")
         task = self.tasks.get(key) if kind == "Pod" else None
+        native = self.native_groups.get(kind, key) if kind in NATIVE_KINDS else None
         before = task.pod if task is not None else None
         if kind == "PodGroup":
             job = self.jobs.get(key)
@@ -78,6 +80,8 @@ class ObservedCluster(Cluster):
         elif kind == "Pod" and task is not None:
             self._note_end(task, now)
         super().upsert(kind, obj)
+        if kind in NATIVE_KINDS and (native is None or native.spec != obj.spec):
+            self.arrived[self.native_groups.root_of(kind, key)] = now
         if kind == "Pod" and (before is None or before.metadata.uid != obj.metadata.uid):
             task = self.tasks.get(key)
             if task is not None and task.job:

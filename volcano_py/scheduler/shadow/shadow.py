@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from volcano_py.scheduler.model.jobs import status as st
+from volcano_py.scheduler.model.jobs.native_gangs import scheduled_condition
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.shadow import report
@@ -99,6 +100,10 @@ class Shadow:
     def _live_reason(self, uid: str) -> str:
         """What the live scheduler states about a job."""
         job = self._model.jobs.get(uid)
+        if job is not None and job.native is not None:
+            stated = scheduled_condition(job.native)
+            text = stated.message if stated is not None and stated.status == "False" else ""
+            return f"the live scheduler states: {text}" if text else "the live scheduler states no reason"
         conditions = (job.pod_group.status.conditions if job is not None and job.pod_group is not None else None) or ()
         for condition in reversed(conditions):
             if condition.type in ("Waiting", "Unschedulable") and condition.status == "True" and condition.message:

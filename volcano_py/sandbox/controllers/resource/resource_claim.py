@@ -1,5 +1,6 @@
 """ResourceClaims of pods: created from templates, and released. Kubernetes: the resource claim controller.
 
+Pods of a PodGroup share the claims of the group (`group_claims`).
 A claim that was created for a pod is deleted with the pod, or when the pod has finished. Reservations of deleted or
 finished pods are removed from all claims, and with the last reservation the allocation.
 """
@@ -11,13 +12,22 @@ from typing import Any
 
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
+from volcano_py.sandbox.controllers.resource.group_claims import (
+    CLAIMS,
+    GROUPS,
+    TEMPLATES,
+    GroupClaims,
+    claim_of,
+    entry_of,
+    group_of,
+    is_served,
+)
 from volcano_py.sandbox.controllers.runtime.client import Client
 from volcano_py.sandbox.controllers.runtime.runner import Controller
 
 Object = dict[str, Any]
 Item = tuple[str, str]  # a collection and a key
 
-CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _CLAIM_BYTES = (b'"resourceClaims":', b'"extendedResourceClaimStatus":')
@@ -30,9 +40,10 @@ def controller(api: Api) -> Controller:
         "resourceclaim-controller",
         claims.sync,
         wakes={
+            **({GROUPS: claims.group_changed} if claims.groups is not None else {}),
             "pods": claims.pod_changed,
             CLAIMS: lambda event: [] if event.type == DELETED else [(CLAIMS, event.entry.key)],
-            TEMPLATES: lambda _: claims.pods_without_claim(),
+            TEMPLATES: lambda _: claims.without_claim(),
         },
     )
 
@@ -42,7 +53,8 @@ class ResourceClaims:
         self.client = Client(api, "resourceclaim-controller")
         self.pods = api.resource("", "pods").collection
         self.claims = api.resource("resource.k8s.io", "resourceclaims").collection
-        self.waiting: set[str] = set()  # pods whose template is missing
+        self.waiting: set[str] = set()  # pods whose template, or group, is missing
+        self.groups = GroupClaims(api, self.client) if is_served(api) else None
 
     def pod_changed(self, event: Event) -> Iterable[Item]:
         entry = event.entry
@@ -53,11 +65,26 @@ class ResourceClaims:
             self.waiting.discard(entry.key)
             yield from ((CLAIMS, row.key) for row in self.claims.select(entry.namespace))
 
-    def pods_without_claim(self) -> list[Item]:
-        return [("pods", key) for key in sorted(self.waiting)]
+    def group_changed(self, event: Event) -> Iterable[Item]:
+        entry = event.entry
+        if event.type == DELETED:
+            yield from ((CLAIMS, row.key) for row in self.claims.select(entry.namespace))
+        elif b'"resourceClaims":' in entry.tail:
+            yield GROUPS, entry.key
+        for key in sorted(self.waiting):
+            if key.startswith(f"{entry.namespace}/"):
+                yield "pods", key
+
+    def without_claim(self) -> list[Item]:
+        groups = self.groups.waiting if self.groups is not None else ()
+        return [*((GROUPS, key) for key in sorted(groups)), *(("pods", key) for key in sorted(self.waiting))]
 
     async def sync(self, item: Any) -> None:
         collection, key = item
+        if collection == GROUPS:
+            if self.groups is not None:
+                await self.groups.sync(key)
+            return
         obj = self.client.get(collection, key)
         if obj is None:
             return
@@ -70,9 +97,21 @@ class ResourceClaims:
         status = pod.get("status") or {}
         rows = {row["name"]: row for row in status.get("resourceClaimStatuses") or ()}
         made = dict(rows)
+        self.waiting.discard(key)
         for row in pod["spec"].get("resourceClaims") or ():
             template = row.get("resourceClaimTemplateName")
             if template and row["name"] not in rows:
+                group = self.client.get(GROUPS, group_of(pod)) if self.groups is not None and group_of(pod) else None
+                if self.groups is not None and group_of(pod) and group is None:
+                    self.waiting.add(key)  # the claim may be one of the group
+                    continue
+                if group is not None and entry_of(group, row):
+                    shared = claim_of(group, row["name"])
+                    if shared:
+                        made[row["name"]] = {"name": row["name"], "resourceClaimName": shared}
+                    else:
+                        self.waiting.add(key)
+                    continue
                 claim = await self._claim_from_template(pod, row["name"], template, key)
                 if claim is not None:
                     made[row["name"]] = {"name": row["name"], "resourceClaimName": claim}
@@ -93,7 +132,6 @@ class ResourceClaims:
             text = f"PodResourceClaim {name}: resourceclaimtemplate.resource.k8s.io {template!r} not found"
             await self.client.event(pod, "Warning", "FailedResourceClaimCreation", text)
             return None
-        self.waiting.discard(key)
         given = described["spec"].get("metadata") or {}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         made = await self.client.create(
@@ -140,6 +178,9 @@ class ResourceClaims:
                 await self.client.delete(CLAIMS, entry)
 
     def _is_used_by(self, namespace: str, consumer: Object) -> bool:
+        if consumer.get("resource") == "podgroups" and self.groups is not None:
+            group = self.client.get(GROUPS, f"{namespace}/{consumer['name']}")
+            return group is not None and group["metadata"]["uid"] == consumer.get("uid")
         if consumer.get("resource") != "pods":
             return True
         entry = self.pods.get(namespace, consumer["name"])

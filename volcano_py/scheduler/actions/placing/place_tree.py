@@ -18,7 +18,7 @@ from volcano_py.scheduler.actions.placing.task_queue import refill
 from volcano_py.scheduler.actions.placing.worksheet import Worksheet
 from volcano_py.scheduler.framework.extension_points.hyper_nodes import ALLOCATE
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob, group_sub_job
 from volcano_py.scheduler.framework.network.topology import ROOT
 from volcano_py.scheduler.framework.search.label_domains import domains_of_group, fullness
 from volcano_py.scheduler.framework.session import Session
@@ -70,14 +70,14 @@ class _Attempt:
         self._effort = session.shared(Effort, Effort)
 
     def sub(self, group: GroupTree) -> SubJob:
-        return self._job.sub_jobs[f"{self._job.uid}/{group.name}"]
+        return self._job.sub_jobs[group_sub_job(self._job.uid, group.name)]
 
     def holds(self, group: GroupTree) -> bool:
         """Whether the group has what it needs, now or when capacity is released."""
         return group.holds(self._has_minimum)
 
     def _has_minimum(self, name: str) -> bool:
-        states, sub = self._session.states, self._job.sub_jobs[f"{self._job.uid}/{name}"]
+        states, sub = self._session.states, self._job.sub_jobs[group_sub_job(self._job.uid, name)]
         return states.sub_job_ready(self._job, sub) or states.sub_job_pipelined(self._job, sub)
 
     def pending(self, group: GroupTree) -> list[Task]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.sub_job import SubJob
+from volcano_py.scheduler.framework.jobs.sub_job import SubJob, group_sub_job
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.task import Task
@@ -68,7 +68,7 @@ def _required_of(session: Session, job: SessionJob, group: GroupTree) -> list[st
     """The sub-jobs that a group of a tree requires, in the order of its children; None: too few of them have enough
     pods."""
     if not group.composite:
-        sub = job.sub_jobs[f"{job.uid}/{group.name}"]
+        sub = job.sub_jobs[group_sub_job(job.uid, group.name)]
         if session.states.sub_job_ready(job, sub):
             return []
         return [sub.uid] if sub.valid_num >= sub.min_available else None

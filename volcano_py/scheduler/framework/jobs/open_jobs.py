@@ -36,7 +36,12 @@ def open_jobs(cluster: Cluster, deviations: Deviations, queues: Container[str]) 
         assert job.pod_group is not None
         known = classes.get(job.pod_group.spec.priority_class_name)
         of_class = default if known is None else known.value
-        return SessionJob(job, job.pod_group, of_class if job.priority is None else job.priority)
+        made = SessionJob(job, job.pod_group, of_class if job.priority is None else job.priority)
+        if job.native is not None and deviations.native_places:
+            # Its PodGroup may have been created again, as an upgrade to Kubernetes 1.37 requires.
+            made.created = min((task.created for task in job.tasks.values() if task.created), default=job.created)
+            made.created = min(made.created, job.created)
+        return made
 
     kept = cluster.keep(SettledJobs)
     active: dict[str, SessionJob] = {}

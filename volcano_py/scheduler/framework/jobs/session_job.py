@@ -18,6 +18,7 @@ from volcano_py.scheduler.framework.jobs.sub_job import (
     SubJob,
     TierConstraint,
     constraint,
+    group_sub_job,
     match_index,
     sub_group_of,
     sub_job_uid,
@@ -184,7 +185,9 @@ class SessionJob(GangCounts):
         if not self.min_sub_jobs:
             return True
         if self.model.tree is not None:
-            return self.model.tree.holds(lambda name: self._has_minimum(self.sub_jobs[f"{self.uid}/{name}"], holds))
+            return self.model.tree.holds(
+                lambda name: self._has_minimum(self.sub_jobs[group_sub_job(self.uid, name)], holds)
+            )
         have = dict.fromkeys(self.min_sub_jobs, 0)
         for sub in self.sub_jobs.values():
             if sub.gid in have and holds(sub):

@@ -154,6 +154,11 @@ def sub_job_uid(job: str, policy: str, values: list[str]) -> str:
     return f"{job}/{policy}-{joined}"
 
 
+def group_sub_job(job: str, group: str) -> str:
+    """The name of the sub-job of a PodGroup in a tree of CompositePodGroups."""
+    return f"{job}/{group}"
+
+
 def match_index(values: list[str]) -> int:
     """The first value as a number, for the order of sub-jobs; 0 if it is not a number."""
     text = values[0]

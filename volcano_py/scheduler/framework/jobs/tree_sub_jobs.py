@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.jobs.sub_job import Level, SubJob, TierConstraint
+from volcano_py.scheduler.framework.jobs.sub_job import Level, SubJob, TierConstraint, group_sub_job
 from volcano_py.scheduler.model.jobs.group_names import composite_uid
 from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.task import Task
@@ -26,16 +26,17 @@ def divided_tree(uid: str, tree: GroupTree, tasks: Mapping[str, Task], statuses:
         leaf, parent = path[-1], path[-2]
         keys = [level.topology_key for level in path[1:] if level.topology_key]
         close = TierConstraint(None, keys[-1]) if keys else None
-        sub = SubJob(f"{uid}/{leaf.name}", composite_uid(parent.group.metadata.key), leaf.least, close, i)
+        sub = SubJob(group_sub_job(uid, leaf.name), composite_uid(parent.group.metadata.key), leaf.least, close, i)
         sub.path = tuple(
-            Level(at.topology_key, tuple(f"{uid}/{below.name}" for below in at.pod_groups())) for at in path[1:]
+            Level(at.topology_key, tuple(group_sub_job(uid, below.name) for below in at.pod_groups()))
+            for at in path[1:]
         )
         sub.evicted_whole = any(at.group.spec.evicted_whole for at in path)
         sub_jobs[sub.uid] = sub
     of_task = {}
     for task in tasks.values():
         group = task.pod.spec.scheduling_group
-        found = sub_jobs.get(f"{uid}/{group.pod_group_name}") if group is not None else None
+        found = sub_jobs.get(group_sub_job(uid, group.pod_group_name)) if group is not None else None
         if found is not None:
             of_task[task.key] = found
             found.add(task, statuses[task.slot])

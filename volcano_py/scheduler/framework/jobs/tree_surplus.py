@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.jobs.sub_job import group_sub_job
 from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 from volcano_py.scheduler.model.jobs.task import Task
 
@@ -32,4 +33,4 @@ class TreeSurplus:
         return True
 
     def _holds(self) -> bool:
-        return self._tree.holds(lambda name: self._over[f"{self._job.uid}/{name}"] >= 0)
+        return self._tree.holds(lambda name: self._over[group_sub_job(self._job.uid, name)] >= 0)

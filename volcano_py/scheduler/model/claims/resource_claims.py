@@ -19,6 +19,7 @@ from volcano_py.scheduler.model.claims.extended_resources import (
     claim_key,
     claim_to_create,
 )
+from volcano_py.scheduler.model.claims.group_claims import belongs_to_group, is_reserved_for_group
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, PreBindStep
 
 KINDS = frozenset(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"))
@@ -214,7 +215,8 @@ class ResourceClaims:
             return f'resourceclaim "{claim_name}" is being deleted'
         owner = claim.metadata.controller
         generated = any(e.name == name and e.resource_claim_name is None for e in pod.spec.resource_claims or ())
-        if generated and (owner is None or owner.uid != pod.metadata.uid):
+        of_pod = owner is not None and (owner.uid == pod.metadata.uid or belongs_to_group(owner.kind, owner.name, pod))
+        if generated and not of_pod:
             return f'resourceclaim "{claim_name}" was not created for this pod; delete or rename it'
         return ""
 
@@ -222,7 +224,8 @@ class ResourceClaims:
         key = claim.metadata.key
         if self.allocation(key) is not None:
             consumers = self.reserved_for(key)
-            if pod.metadata.uid not in consumers and len(consumers) >= dra.MAX_CONSUMERS:
+            mine = pod.metadata.uid in consumers or is_reserved_for_group(claim, pod)
+            if not mine and len(consumers) >= dra.MAX_CONSUMERS:
                 return f'resourceclaim "{claim.metadata.name}" is in use'
             return ""
         for request in claim.spec.devices.requests or ():

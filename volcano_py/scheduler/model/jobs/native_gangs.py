@@ -22,15 +22,19 @@ from volcano_py.scheduler.model.jobs.group_names import (
     reference,
     uid_of,
 )
-from volcano_py.scheduler.model.jobs.group_tree import MOST_LEVELS, GroupTree
+from volcano_py.scheduler.model.jobs.group_tree import (
+    MOST_ABOVE,
+    MOST_LEVELS,
+    GroupTree,
+    least_of,
+    parent_of,
+    tree_of,
+)
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import NativeGroupStatus
 
-MOST_ABOVE = 32
-"""How many groups above one are followed. More are as good as none: a tree has four levels, and each change of a group
-would cost as much as the chain is long."""
 _Id = tuple[str, str]
 """The kind in the model, and the key, `namespace/name`."""
 
@@ -65,6 +69,10 @@ class NativeGroups:
         """The job of the pods of a group, by the UID that the group has as a job of its own."""
         return self._home.get(uid, uid)
 
+    def root_of(self, kind: str, key: str) -> str:
+        """The UID of the job of the pods at or below a group, which need not exist."""
+        return self._job((kind, key))
+
     def tasks(self, key: str) -> list[Task]:
         """The pods that name a PodGroup."""
         uid = native_uid(key)
@@ -80,7 +88,7 @@ class NativeGroups:
         at = kind, group.metadata.key
         self._unlink(at)
         self._groups[at] = group
-        parent = _parent(group)
+        parent = parent_of(group)
         if parent:
             self._below.setdefault(parent, {})[at] = None
         self._settle(at)
@@ -115,10 +123,10 @@ class NativeGroups:
 
     def _unlink(self, at: _Id) -> None:
         old = self._groups.get(at)
-        siblings = self._below.get(_parent(old), {}) if old is not None else {}
+        siblings = self._below.get(parent_of(old), {}) if old is not None else {}
         siblings.pop(at, None)
         if old is not None and not siblings:
-            self._below.pop(_parent(old), None)
+            self._below.pop(parent_of(old), None)
 
     def _settle(self, at: _Id) -> None:
         """After a change of a group: put the pods below it into their jobs, and set these jobs from their groups."""
@@ -156,7 +164,7 @@ class NativeGroups:
         """The UID of the job of a group: that of its root, or of the first group above it that does not exist or is too
         far above."""
         seen = [at]
-        while len(seen) <= MOST_ABOVE and (group := self._groups.get(at)) is not None and (parent := _parent(group)):
+        while len(seen) <= MOST_ABOVE and (group := self._groups.get(at)) is not None and (parent := parent_of(group)):
             at = COMPOSITE, parent
             if at in seen:
                 at = min(seen[seen.index(at) :])
@@ -168,7 +176,7 @@ class NativeGroups:
         """Set a job from its groups. Raises ValueError if it is a PodGroup with an invalid field."""
         kind, key = reference(uid)
         group = self._groups.get((kind, key))
-        if isinstance(group, gang.PodGroup) and not _parent(group):
+        if isinstance(group, gang.PodGroup) and not parent_of(group):
             pod_group = group
             self._cluster.set_group(uid, lambda job: set_native_group(job, pod_group, self._queue(pod_group)))
             return
@@ -193,12 +201,12 @@ class NativeGroups:
 
     def _whole_tree(self, root: gang.CompositePodGroup) -> tuple[GroupTree | None, str]:
         """The tree of a root, or why it is none."""
-        if _parent(root):
+        if parent_of(root):
             above = [root.metadata.name]
-            at: gang.AnyGroup | None = self._groups.get((COMPOSITE, _parent(root)))
+            at: gang.AnyGroup | None = self._groups.get((COMPOSITE, parent_of(root)))
             while at is not None and at is not root and len(above) <= MOST_ABOVE:
                 above.append(at.metadata.name)
-                at = self._groups.get((COMPOSITE, _parent(at)))
+                at = self._groups.get((COMPOSITE, parent_of(at)))
             if at is root:
                 names_ = ", ".join(above)
                 return None, f"{COMPOSITE}: the parents of {names_} form a circle; correct parentCompositePodGroupName"
@@ -213,48 +221,9 @@ class NativeGroups:
             return None, f"the groups below {where} have {tree.levels} levels; use at most {MOST_LEVELS}"
         return tree, ""
 
-    def _tree(self, at: _Id, above: int = 0) -> GroupTree:
+    def _tree(self, at: _Id) -> GroupTree:
         """A group with all below it. Raises ValueError if a field of one of them is invalid."""
-        group = self._groups[at]
-        if above > MOST_ABOVE:
-            raise ValueError(
-                f"{at[0]}/{group.metadata.name}: {above} groups are above it; use at most {MOST_LEVELS} levels"
-            )
-        rows = sorted(
-            (self._groups[child].metadata.creation_timestamp or "", child[1], child)
-            for child in (self._below.get(at[1], ()) if at[0] == COMPOSITE else ())
-        )
-        try:
-            least = least_of(group)
-        except ValueError as error:
-            raise ValueError(f"{at[0]}/{group.metadata.name}: {error}") from None
-        return GroupTree(group, tuple(self._tree(child, above + 1) for _, _, child in rows), least)
-
-
-def _parent(group: gang.AnyGroup) -> str:
-    """The key of the CompositePodGroup that a group names as its parent, or ""."""
-    name = group.spec.parent_composite_pod_group_name
-    return f"{group.metadata.namespace}/{name}" if name else ""
-
-
-def least_of(group: gang.AnyGroup) -> int:
-    """How many pods, or child groups, must be placed together. Raises ValueError if a field is invalid."""
-    policy = group.spec.scheduling_policy
-    if (policy.gang is None) == (policy.basic is None):
-        raise ValueError("spec.schedulingPolicy: set exactly one of basic and gang")
-    if policy.gang is None:
-        least, field = 1, ""
-    elif isinstance(policy.gang, gang.GangPolicy):
-        least, field = policy.gang.min_count, "minCount"
-    else:
-        least, field = policy.gang.min_group_count, "minGroupCount"
-    if least < 1:
-        raise ValueError(f"spec.schedulingPolicy.gang.{field}: {least}; use 1 or more")
-    constraints = group.spec.scheduling_constraints
-    topology = constraints.topology if constraints is not None else None
-    if topology and len(topology) > 1:
-        raise ValueError(f"spec.schedulingConstraints.topology: {len(topology)} constraints; use one")
-    return least
+        return tree_of(self._groups[at], lambda key: [self._groups[child] for child in self._below.get(key, ())])
 
 
 def queue_of(group: gang.AnyGroup, namespace: Namespace | None) -> str:
@@ -291,6 +260,11 @@ def _set(job: Job, group: gang.AnyGroup, queue: str, least: int) -> None:
     job.topology_key = spec.topology_key
     job.evicted_whole = spec.evicted_whole
     job.priority = spec.priority
+
+
+def scheduled_condition(group: gang.AnyGroup) -> Condition | None:
+    """The condition of a group, in any version, that states whether it has its minimum."""
+    return next((c for type_ in gang.SCHEDULED_TYPES if (c := condition_of(group, type_)) is not None), None)
 
 
 def condition_of(group: gang.AnyGroup, type_: str) -> Condition | None:

@@ -12,6 +12,7 @@ from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Floats, Indices, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
+from volcano_py.scheduler.model.claims.group_claims import reserved_for_group
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
@@ -137,4 +138,10 @@ def claim_steps(session: Session, task: Task, timeout: float) -> PreBindSteps | 
     if demand is None:
         return None
     allocations = book_of(session).decisions.get(task.slot, {})
-    return PreBindSteps(device_steps(session.cluster, task, demand, allocations, timeout), {})
+    steps = device_steps(session.cluster, task, demand, allocations, timeout)
+    named = task.pod.spec.scheduling_group
+    if named is not None and session.deviations.group_claims:
+        group = session.cluster.native_groups.pod_group(f"{task.namespace}/{named.pod_group_name}")
+        if group is not None:
+            steps = [reserved_for_group(step, group, task.pod) for step in steps]
+    return PreBindSteps(steps, {})

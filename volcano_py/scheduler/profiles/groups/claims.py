@@ -14,6 +14,7 @@ import msgspec
 
 from volcano_py.api import dra
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.model.claims.group_claims import is_shared, reserved_for_group
 from volcano_py.scheduler.model.claims.resource_claims import claim_names
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, PreBindStep
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
@@ -33,17 +34,7 @@ GATE = "DRAWorkloadResourceClaims"
 def shared_with(world: ClaimedGroups, pod: PodInfo, claim: str) -> PodGroup | None:
     """The pod's group, if the claim (`namespace/name`) is one of the group."""
     group = world.cluster.groups.get(pod.group) if pod.group and GATE in world.features else None
-    if group is None or claim not in claims_of(group):
-        return None
-    entries = {
-        e.name: (e.resource_claim_name, e.resource_claim_template_name) for e in group.spec.resource_claims or ()
-    }
-    own = {name: f"{pod.namespace}/{made}" for name, made in claim_names(pod.pod)}
-    for entry in pod.pod.spec.resource_claims or ():
-        reference = (entry.resource_claim_name, entry.resource_claim_template_name)
-        if own.get(entry.name) == claim and entries.get(entry.name) == reference:
-            return group
-    return None
+    return group if group is not None and is_shared(group, pod.pod, claim) else None
 
 
 def to_allocate(world: ClaimedGroups, pod: PodInfo) -> list[str]:
@@ -52,13 +43,6 @@ def to_allocate(world: ClaimedGroups, pod: PodInfo) -> list[str]:
     keys = (f"{pod.namespace}/{made}" for _, made in claim_names(pod.pod) if made)
     unallocated = ((key, claims.claim(key)) for key in keys)
     return [key for key, claim in unallocated if claim is not None and claim.status.allocation is None]
-
-
-def claims_of(group: PodGroup) -> list[str]:
-    """The claims of a group, as `namespace/name`, as far as they are named."""
-    made = {s.name: s.resource_claim_name for s in group.status.resource_claim_statuses or ()}
-    names = (e.resource_claim_name or made.get(e.name) for e in group.spec.resource_claims or ())
-    return [f"{group.metadata.namespace}/{name}" for name in names if name]
 
 
 def for_group(
@@ -73,4 +57,4 @@ def for_group(
     if group is None:
         return step
     allocation = step.allocation if step.allocation is not None else allocations.get(key)
-    return msgspec.structs.replace(step, allocation=allocation, group=group.metadata.name, group_uid=group.metadata.uid)
+    return reserved_for_group(msgspec.structs.replace(step, allocation=allocation), group, pod.pod)
