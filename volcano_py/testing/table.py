@@ -77,6 +77,8 @@ def manifests(scenario: Manifest) -> list[Manifest]:
         found.append(_queue(name, queue or {}))
     for name, value in (scenario.get("priorities") or {}).items():
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    for order, (name, spec) in enumerate((scenario.get("reservations") or {}).items()):
+        found.append(_reservation(name, dict(spec), order))
     for order, (name, group) in enumerate((scenario.get("composites") or {}).items()):
         found.append(_composite(name, group or {}, order))
     for order, (name, job) in enumerate((scenario.get("jobs") or {}).items()):
@@ -124,6 +126,13 @@ def _hyper_node(name: str, hyper_node: Manifest) -> Manifest:
         members.append({"type": "Node", "selector": {"labelMatch": {"matchLabels": hyper_node["labels"]}}})
     spec = {"tier": hyper_node["tier"], "tierName": hyper_node.get("tierName", ""), "members": members}
     return {"kind": "HyperNode", "metadata": {"name": name}, "spec": spec}
+
+
+def _reservation(name: str, spec: Manifest, order: int) -> Manifest:
+    if "resources" in spec:
+        spec["resources"] = _texts(spec["resources"])
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": f"2026-01-01T00:00:{order:02d}Z"}
+    return {"kind": "Reservation", "metadata": metadata, "spec": spec, "status": spec.pop("status", {})}
 
 
 def _topology(topology: Manifest) -> Manifest:

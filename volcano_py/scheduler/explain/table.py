@@ -292,6 +292,12 @@ NODE_RESERVED = _node_reason(
     "Set volcano.sh/max-run-time to a shorter limit, or wait.",
     "job:x",
 )
+NODE_IN_RESERVATION = _node_reason(
+    "NodeInReservation",
+    "is|are kept by a Reservation into which the pod may run ({problem})",
+    "Set volcano.sh/max-run-time to a limit that ends before it, wait for its end, or be permitted in spec.owners.",
+    "problem:x",
+)
 JOB_RESERVED = _reason(
     "Reserved",
     _AREA,

@@ -6,6 +6,7 @@ from volcano_py.scheduler.framework.registry import Builders, PluginBuilder
 
 PLUGINS: Builders[PluginBuilder] = Builders(
     {
+        "advance-reservation": f"{__name__}.advance_reservation:AdvanceReservation",
         "binpack": f"{__name__}.binpack:Binpack",
         "capacity": f"{__name__}.capacity:Capacity",
         "card-types": f"{__name__}.card_types:CardTypes",
