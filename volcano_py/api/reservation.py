@@ -6,12 +6,18 @@ TRES) and Koordinator's Reservation (owners); see ADR 12.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import field
 
 from volcano_py.api.core import ResourceList
-from volcano_py.api.meta import ApiObject, ApiType, LabelSelector
+from volcano_py.api.duration import parse_duration
+from volcano_py.api.meta import ApiObject, ApiType, LabelSelector, parse_time
 
 API_VERSION = "reservation.volcano.sh/v1alpha1"
+
+LONGEST = 366 * 86_400.0
+"""Seconds; a longer Reservation is invalid."""
 
 # Phases
 PENDING = "Pending"
@@ -64,3 +70,36 @@ class Reservation(ApiObject):
     kind: str = "Reservation"
     spec: ReservationSpec = field(default_factory=ReservationSpec)
     status: ReservationStatus = field(default_factory=ReservationStatus)
+
+
+def period_of(spec: ReservationSpec) -> tuple[float, float]:
+    """Start and end in seconds since the epoch. Raises ValueError with the field, the value and a remedy."""
+    if not spec.start_time:
+        raise ValueError("spec.startTime is missing: set a time such as 2026-12-01T08:00:00Z")
+    start = _read("spec.startTime", spec.start_time, parse_time)
+    if bool(spec.duration) == bool(spec.end_time):
+        raise ValueError("spec: set either duration or endTime")
+    if spec.end_time:
+        end = _read("spec.endTime", spec.end_time, parse_time)
+    else:
+        end = start + _read("spec.duration", spec.duration, parse_duration)
+    if not 0 < end - start <= LONGEST:
+        name = "endTime" if spec.end_time else "duration"
+        value = spec.end_time or spec.duration
+        raise ValueError(f"spec.{name} is {value}: it must end after its start, and after 366 days at most")
+    return start, end
+
+
+def check_nodes(spec: ReservationSpec) -> None:
+    """Raises ValueError if it names no node."""
+    if not (spec.nodes or spec.node_selector is not None or spec.node_count or spec.resources):
+        raise ValueError("spec names no node: set nodes, nodeSelector, nodeCount or resources")
+    if spec.node_count is not None and spec.node_count < 1:
+        raise ValueError(f"spec.nodeCount is {spec.node_count}, and must be at least 1")
+
+
+def _read(name: str, text: str, read: Callable[[str], float]) -> float:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

@@ -90,7 +90,10 @@ def test_an_edit_while_it_is_active_counts_at_once() -> None:
         ({"nodeCount": -1}, "spec.nodeCount is -1"),
         ({"resources": {"cpu": "many"}}, "spec.resources: cpu"),
         ({"nodes": ["n1"], "owners": [{}]}, "spec.owners[0]: set queue, namespace, owner or labelSelector"),
-        ({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "spec.nodeSelector: label selector"),
+        (
+            {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+            "spec.nodeSelector: label selector",
+        ),
     ],
 )
 def test_an_invalid_reservation_states_why(spec: dict[str, Any], text: str) -> None:
@@ -154,7 +157,9 @@ def test_a_pod_that_waits_for_it_is_explained() -> None:
     simulation = simulated({"nodes": ["n1", "n2"]}, jobs={"any": {"each": {"cpu": 1}}})
     report, _ = cycle(simulation, START)
     text = sentence_of(causes(report.session, report.session.jobs["default/any"])[0])
-    assert text.startswith("2 of 2 nodes are kept by a Reservation into which the pod may run (node(s) were reserved by ")
+    assert text.startswith(
+        "2 of 2 nodes are kept by a Reservation into which the pod may run (node(s) were reserved by "
+    )
     assert "Reservation r from 2026-01-01T02:00:00Z to 2026-01-01T03:00:00Z for nobody" in text
 
 

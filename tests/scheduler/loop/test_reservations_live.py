@@ -19,7 +19,9 @@ from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.run_once import REGISTRY
 
-CONF = "actions: 'enqueue, allocate'\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: advance-reservation}]\n"
+CONF = (
+    "actions: 'enqueue, allocate'\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: advance-reservation}]\n"
+)
 WITHOUT = CONF.replace(", {name: advance-reservation}", "")
 KEY = ("reservations", "", "maintenance")
 

@@ -11,16 +11,12 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from volcano_py.api import reservation as api
-from volcano_py.api.duration import parse_duration
-from volcano_py.api.meta import format_time, parse_time
-from volcano_py.api.reservation import Reservation, ReservationOwner, ReservationSpec
+from volcano_py.api.meta import format_time
+from volcano_py.api.reservation import Reservation, ReservationOwner, ReservationSpec, check_nodes, period_of
 from volcano_py.api.selector import check, is_empty, matches
 from volcano_py.scheduler.framework.jobs.owner import owner_of
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.resource import Resource
-
-LONGEST = 366 * 86_400.0
-"""Seconds; a longer Reservation is invalid."""
 
 
 class ReservedWindow(Struct):
@@ -68,23 +64,8 @@ def read_window(found: Reservation) -> ReservedWindow:
     """Raises ValueError with the field, the value and a remedy. Admission states the same; the CRD of a cluster may be
     older, or its rules switched off."""
     spec = found.spec
-    if not spec.start_time:
-        raise ValueError("spec.startTime is missing: set a time such as 2026-12-01T08:00:00Z")
-    start = _field("spec.startTime", spec.start_time, parse_time)
-    if bool(spec.duration) == bool(spec.end_time):
-        raise ValueError("spec: set either duration or endTime")
-    if spec.end_time:
-        end = _field("spec.endTime", spec.end_time, parse_time)
-    else:
-        end = start + _field("spec.duration", spec.duration, parse_duration)
-    if not 0 < end - start <= LONGEST:
-        field = "endTime" if spec.end_time else "duration"
-        value = spec.end_time or spec.duration
-        raise ValueError(f"spec.{field} is {value}: it must end after its start, and after 366 days at most")
-    if not (spec.nodes or spec.node_selector is not None or spec.node_count or spec.resources):
-        raise ValueError("spec names no node: set nodes, nodeSelector, nodeCount or resources")
-    if spec.node_count is not None and spec.node_count < 1:
-        raise ValueError(f"spec.nodeCount is {spec.node_count}, and must be at least 1")
+    start, end = period_of(spec)
+    check_nodes(spec)
     try:
         amounts = Resource.parse(spec.resources)
     except ValueError as error:
@@ -99,15 +80,6 @@ def read_window(found: Reservation) -> ReservedWindow:
         raise ValueError(f"spec.nodeSelector: {error}") from None
     name, uid = found.metadata.name, found.metadata.uid
     return ReservedWindow(name, uid, start, end, spec, amounts, list(found.status.nodes or ()))
-
-
-def _field(field: str, text: str, read: object) -> float:
-    assert callable(read)
-    try:
-        seconds: float = read(text)
-    except ValueError as error:
-        raise ValueError(f"{field}: {error}") from None
-    return seconds
 
 
 def _selector(field: str, owner: ReservationOwner) -> None:
