@@ -13,7 +13,7 @@ def reservation() -> Schema:
         rules=(
             (
                 "has(self.queue) || has(self.namespace) || has(self.owner) || has(self.labelSelector)",
-                "set queue, namespace, owner or labelSelector; leave out owners if nobody may use the nodes",
+                "set queue, namespace, owner or labelSelector; leave out owners if no one may use the nodes",
             ),
         ),
         queue=subdomain("Jobs of this queue, or of a queue below it.", minLength=1),
@@ -22,7 +22,7 @@ def reservation() -> Schema:
         labelSelector=label_selector("Pods with these labels."),
     )
     spec = struct(
-        "Which nodes, when, and for whom.",
+        "Which nodes, when, and who may use them.",
         required=("startTime",),
         rules=(
             ("has(self.endTime) != has(self.duration)", "set either duration or endTime"),
@@ -48,7 +48,7 @@ def reservation() -> Schema:
         nodeSelector=label_selector("Nodes with these labels."),
         nodeCount=int32("How many of the nodes; all of them if neither this nor resources is set.", minimum=1),
         resources=resource_list("As many of the nodes as have these amounts together."),
-        owners=list_of(owner, "Who may use the nodes; nobody if there are none.", maxItems=100),
+        owners=list_of(owner, "Who may use the nodes; no one if there are none.", maxItems=100),
     )
     status = struct(
         "What the scheduler has found.",
@@ -61,5 +61,5 @@ def reservation() -> Schema:
         message=string("What is wrong, or prevents a use."),
     )
     return struct(
-        "Nodes that are kept for some jobs, or for nobody, for a time.", required=("spec",), spec=spec, status=status
+        "Nodes that are kept for some jobs, or for no one, for a time.", required=("spec",), spec=spec, status=status
     )

@@ -1,4 +1,4 @@
-"""Reservation (reservation.volcano.sh/v1alpha1): nodes that are kept for some jobs, or for nobody, for a time.
+"""Reservation (reservation.volcano.sh/v1alpha1): nodes that are kept for some jobs, or for no one, for a time.
 
 Not in Volcano. The names follow Slurm's `scontrol create reservation` (StartTime, EndTime, Duration, Nodes, NodeCnt,
 TRES) and Koordinator's Reservation (owners); see ADR 12.
@@ -39,8 +39,7 @@ class ReservationOwner(ApiType):
 
 
 class ReservationSpec(ApiType):
-    """Which nodes, when, and for whom. All nodes that are named, or as many of them as `node_count` and `resources`
-    state."""
+    """All nodes that are named, or as many of them as `node_count` and `resources` state."""
 
     start_time: str = ""
     end_time: str | None = None
@@ -51,7 +50,7 @@ class ReservationSpec(ApiType):
     node_count: int | None = None
     resources: ResourceList | None = None
     owners: list[ReservationOwner] | None = None
-    """Pods to which one of these applies may use the nodes; none: nobody may, as for maintenance."""
+    """Pods to which one of these applies may use the nodes; none: no one may, as for maintenance."""
 
 
 class ReservationStatus(ApiType):

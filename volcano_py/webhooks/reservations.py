@@ -1,7 +1,7 @@
 """Admission of Reservations: when, which nodes, and beside which others. Not in Volcano: /reservations/validate.
 
 Two Reservations may not have the same node at the same time, except that one without owners, such as for maintenance,
-may lie over one with owners: nobody may use the nodes then. Nodes by label or by number are known when the scheduler
+may lie over one with owners: no one may use the nodes then. Nodes by label or by number are known when the scheduler
 has chosen them; it states what overlaps in the status.
 """
 

@@ -160,7 +160,7 @@ def test_a_pod_that_waits_for_it_is_explained() -> None:
     assert text.startswith(
         "2 of 2 nodes are kept by a Reservation into which the pod may run (node(s) were reserved by "
     )
-    assert "Reservation r from 2026-01-01T02:00:00Z to 2026-01-01T03:00:00Z for nobody" in text
+    assert "Reservation r from 2026-01-01T02:00:00Z to 2026-01-01T03:00:00Z for no one" in text
 
 
 def test_what_plans_count_is_the_same_object_while_nothing_changes() -> None:

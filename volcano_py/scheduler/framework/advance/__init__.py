@@ -1,1 +1,1 @@
-"""Advance reservations: nodes that a Reservation keeps for some jobs, or for nobody, for a time. Not in Volcano."""
+"""Advance reservations: nodes that a Reservation keeps for some jobs, or for no one, for a time. Not in Volcano."""

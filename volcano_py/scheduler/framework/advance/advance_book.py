@@ -118,7 +118,7 @@ class AdvanceBook:
 
     @contextmanager
     def without(self) -> Iterator[None]:
-        """Accept all nodes, for a computation that knows the times."""
+        """Accept all nodes, for a computation that has the times."""
         self._is_open = True
         try:
             yield

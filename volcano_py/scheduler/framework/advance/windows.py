@@ -111,4 +111,4 @@ def users_of(spec: ReservationSpec) -> str:
         if owner.label_selector is not None:
             parts.append("pods with its labels")
         found.append(" and ".join(parts))
-    return " or ".join(found[:3]) + (f" or {len(found) - 3} more" if len(found) > 3 else "") if found else "nobody"
+    return " or ".join(found[:3]) + (f" or {len(found) - 3} more" if len(found) > 3 else "") if found else "no one"
