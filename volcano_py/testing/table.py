@@ -8,7 +8,9 @@
       hyperNodes: {s1: {tier: 1, nodes: [n1, n2]}, s2: {tier: 2, hyperNodes: [s1]}, s3: {tier: 1, pattern: "^n[3-5]$"}}
       priorities: {high: 100}
       usage: {n1: {cpu: 85, memory: 20, age: 10}}   # in percent, measured this number of seconds ago
+      recreates: true   # evicted pods are created again, as by their controllers
       held: [n1]   # nodes that take no new pods, as the cache audit holds them
+      reservations: {r: {startTime: "2026-01-01T02:00:00Z", duration: 1h, nodes: [n1]}}   # the spec of a Reservation
       composites: {c: {min: 2, topology: zone}, d: {parent: c, queue: q1, priority: high}}   # CompositePodGroups
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}

@@ -306,6 +306,20 @@ JOB_RESERVED = _reason(
     "count:c node:x start:x ahead:c",
     "Wait; a job that outlives its limit delays the start.",
 )
+MOVES_POSSIBLE = _reason(
+    "MovesPossible",
+    _AREA,
+    "The job would start by moving {count:pod|pods} ({pods}); the plugin consolidate has dry-run.",
+    "count:c pods:x",
+    "Set dry-run of the plugin consolidate to false, or evict these pods.",
+)
+MOVES_MADE = _reason(
+    "MovesMade",
+    _AREA,
+    "{count:pod is|pods are} moved so that the job starts ({pods}).",
+    "count:c pods:x",
+    "Wait until the pods have terminated.",
+)
 NODE_PORTS = _node_reason("NodePorts", "uses|use the host port already", "Use another host port, or none.")
 POD_AFFINITY = _node_reason(
     "PodAffinity",

@@ -12,6 +12,7 @@ PLUGINS: Builders[PluginBuilder] = Builders(
         "card-types": f"{__name__}.card_types:CardTypes",
         "cdp": f"{__name__}.cdp:Cdp",
         "conformance": f"{__name__}.conformance:Conformance",
+        "consolidate": f"{__name__}.consolidate.plugin:Consolidate",
         "deviceshare": f"{__name__}.deviceshare:Deviceshare",
         "drf": f"{__name__}.drf:Drf",
         "earliest-deadline": f"{__name__}.earliest_deadline:EarliestDeadline",
