@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Vcctl
+from volcano_py.api.kinds import CONFIGMAP, POD, PODGROUP
 from volcano_py.cli.vcctl_reservation import manifest
+from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 
 EMPTY: dict[str, Any] = {
@@ -85,3 +87,32 @@ async def test_reservations_on_a_cluster(tmp_path: Path, vcctl: Vcctl, monkeypat
             file.write_text(yaml.safe_dump({**head, "spec": body}))
             code, out = await vcctl("reservation", "create", "-f", str(file))
             assert code != 0 and text in " ".join(out.split()), (spec, out)
+
+
+async def test_a_job_that_a_reservation_delays_is_explained(
+    tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = (
+        "actions: 'enqueue, allocate'\n"
+        "tiers:\n- plugins: [{name: gang}, {name: predicates}, {name: advance-reservation}]\n"
+    )
+    async with (
+        Sandbox(nodes=1, path=tmp_path / "kubeconfig", components=()) as sandbox,
+        Client.from_kubeconfig(sandbox.kubeconfig) as client,
+    ):
+        monkeypatch.setenv("KUBECONFIG", sandbox.kubeconfig)
+        data = {"data": {"volcano-scheduler.conf": conf}}
+        await client.patch(CONFIGMAP, "volcano-scheduler-configmap", data, "volcano-system")
+        await client.create(PODGROUP, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
+        pod = {
+            "metadata": {"name": "g-0", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+            "spec": {"schedulerName": "volcano", "containers": [{"name": "main", "image": "busybox"}]},
+        }
+        pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        await client.create(POD, pod, "default")
+        code, _ = await vcctl("reservation", "create", "-n", "exam", "--duration", "2h", "--nodes", "node-0")
+        assert code == 0
+        _, out = await vcctl("explain", "podgroup", "g")
+        words = " ".join(out.split())
+        assert "kept by a Reservation into which the pod may run" in words, out
+        assert "Reservation exam from 20" in words and "for no one" in words
