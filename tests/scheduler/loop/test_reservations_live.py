@@ -133,11 +133,15 @@ async def test_a_status_that_is_forbidden_is_reported_once_and_tried_again(api, 
     assert "the status of Reservation maintenance" in text and "grant it" in text
 
 
-async def test_a_cluster_without_the_crd_has_no_reservations(api):
+async def test_a_cluster_without_the_crd_has_no_reservations(api, caplog):
     async def missing(_):
         return status(404, "NotFound", "the server could not find the requested resource")
 
     api.faults.append(Fault(lambda request: "reservations" in request.path, missing, 10**6))
-    async with watched(api) as found:
-        await until(found.part.first_read.is_set)
-        assert not found.known
+    with caplog.at_level(logging.WARNING):
+        async with watched(api) as found:
+            await until(found.part.first_read.is_set)
+            await until(lambda: caplog.records)
+            assert not found.known
+    [text] = [record.message for record in caplog.records]
+    assert text.startswith("plugin advance-reservation reserves nothing") and "install the CRD reservations" in text

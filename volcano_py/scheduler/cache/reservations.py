@@ -17,7 +17,7 @@ import msgspec
 
 from volcano_py.api.kinds import RESERVATION
 from volcano_py.api.reservation import Reservation, ReservationStatus
-from volcano_py.kube import Client, Informer, KubeError, NotFound
+from volcano_py.kube import Client, Forbidden, Informer, KubeError, NotFound
 from volcano_py.kube.remedies import remedy
 from volcano_py.kube.supervise import run_all
 from volcano_py.scheduler.framework.advance.advance_book import KeptWindows
@@ -88,6 +88,10 @@ class ReservationObjects:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(informer.synced.wait(), LONGEST_LIST)
         self.first_read.set()
+        if isinstance(informer.error, NotFound | Forbidden):
+            what = remedy(informer.error, RESERVATION, ("list", "watch"), None)
+            text = f"plugin {PLUGIN} reserves nothing, Reservations cannot be read: {informer.error}"
+            log.warning("%s%s", text, f"; {what}" if what else "")
         while self.wanted:
             if self._may_write():
                 statuses = self._model().keep(KeptWindows).statuses
