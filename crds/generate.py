@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kinds_batch
+import kinds_reservation
 import kinds_scheduling
 import yaml
 from schema import Schema, string
@@ -159,6 +160,24 @@ KINDS = (
         namespaced=False,
         subresources=STATUS,
         columns=(Column("AGE", AGE, "date"),),
+    ),
+    Kind(
+        "reservation.volcano.sh",
+        "v1alpha1",
+        "Reservation",
+        "reservations",
+        kinds_reservation.reservation(),
+        ("rsv",),
+        namespaced=False,
+        subresources=STATUS,
+        columns=(
+            Column("PHASE", ".status.phase"),
+            Column("START", ".status.startTime"),
+            Column("END", ".status.endTime"),
+            Column("NODES", ".status.nodeCount", "integer"),
+            Column("AGE", AGE, "date"),
+            Column("MESSAGE", ".status.message", wide=True),
+        ),
     ),
     Kind(
         "config.volcano.sh",

@@ -29,7 +29,7 @@ from volcano_py.simulate.anonymize import anonymize
 from volcano_py.simulate.complete import complete
 from volcano_py.simulate.manifests import as_struct, model_kind
 from volcano_py.simulate.snapshot import Snapshot, Unread, cluster_of
-from volcano_py.testing.table import configuration
+from volcano_py.testing.table import configuration, manifests
 
 Manifest = dict[str, Any]
 NOW = 1_767_225_600.0
@@ -144,6 +144,31 @@ def test_native_gangs_stay_native(tmp_path: Path) -> None:
         outcome = what_if.run(simulation, conf_of([["gang", "predicates"]]))
         key = native_uid(native.metadata.key)
         assert outcome.started == {key: 1} and outcome.bound == {key: 2}
+
+
+def test_reservations_decide_the_same_with_other_names() -> None:
+    scenario = {
+        "nodes": {"n1": {"labels": {"rack": "acme"}}, "n2": {"cpu": 2}},
+        "queues": {"acme": {}},
+        "reservations": {
+            "r1": {
+                "startTime": "2025-12-31T20:00:00Z",
+                "duration": "24h",
+                "nodeSelector": {"matchLabels": {"rack": "acme"}},
+                "owners": [{"queue": "acme", "namespace": "default", "owner": "zoelle"}],
+            },
+            "r2": {"startTime": "2025-12-31T20:00:00Z", "endTime": "2026-01-02T20:00:00Z", "resources": {"cpu": "1"}},
+        },
+        "jobs": {
+            "mine": {"queue": "acme", "metadata": {"annotations": {"volcano.sh/owner": "zoelle"}}, "each": {"cpu": 1}},
+            "other": {"queue": "acme", "each": {"cpu": 1}},
+        },
+    }
+    snapshot = snapshot_of(manifests(scenario))
+    renamed = anonymize(snapshot)
+    conf = conf_of([["gang"], ["predicates", "nodeorder", "advance-reservation"]])
+    assert decided(snapshot, conf) == decided(renamed, conf) == (["0 on 0"], [])
+    assert not {"acme", "zoelle"} & set(str(renamed.of("Reservation")).split("'"))
 
 
 def test_environment_command_lines_and_secrets_are_never_in_it(tmp_path: Path) -> None:

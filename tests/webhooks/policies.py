@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from volcano_py.sandbox.apiserver.cel.expressions import evaluate_with
-from volcano_py.webhooks import cel_queue_rules, cel_rules
+from volcano_py.webhooks import cel_queue_rules, cel_reservation_rules, cel_rules
 from volcano_py.webhooks.cel_rules import Rule
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
@@ -27,8 +27,9 @@ BESIDE = {
     "/jobs/validate": cel_queue_rules.JOBS_BESIDE,
     "/queues/validate": cel_queue_rules.QUEUES_BESIDE,
     "/podgroups/validate": cel_queue_rules.PODGROUPS_BESIDE,
+    "/reservations/validate": cel_reservation_rules.RESERVATIONS_BESIDE,
 }
-"""Rules that are evaluated once for each queue."""
+"""Rules that are evaluated once for each queue, or each Reservation."""
 
 
 def holds(rule: Rule, data: dict[str, Any]) -> bool:

@@ -250,7 +250,8 @@ def test_rules_beside_other_queues(
 
 def test_every_rule_beside_other_queues_has_refused_something() -> None:
     messages = {message for *given, _ in BESIDE_QUEUES for message in refused_beside(*given)}
-    assert messages == {rule.message for rules in BESIDE.values() for rule in rules}
+    of_queues = [rules for path, rules in BESIDE.items() if path != "/reservations/validate"]
+    assert messages == {rule.message for rules in of_queues for rule in rules}
 
 
 def test_what_fits_beside_other_queues() -> None:

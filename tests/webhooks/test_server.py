@@ -170,6 +170,18 @@ SPECIMENS = {
         "metadata": {"name": "p", "annotations": {"volcano.sh/jdb-min-available": "1"}},
         "spec": {"schedulerName": "volcano", "tolerations": [{"key": "a"}]},
     },
+    "reservations": {
+        "metadata": {"name": "class"},
+        "spec": {
+            "startTime": "2099-01-01T00:00:00Z",
+            "duration": "1h",
+            "nodes": ["n1"],
+            "nodeSelector": {"matchLabels": {"rack": "a"}},
+            "nodeCount": 1,
+            "resources": {"cpu": "4"},
+            "owners": [{"queue": "q", "labelSelector": {"matchLabels": {"a": "b"}}}],
+        },
+    },
     "hypernodes": {
         "metadata": {"name": "h"},
         "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "n"}}}]},

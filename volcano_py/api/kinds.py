@@ -19,6 +19,7 @@ from volcano_py.api import (
     flow,
     gang,
     nodeinfo,
+    reservation,
     scheduling,
     shard,
     storage,
@@ -38,6 +39,7 @@ NUMATOPOLOGY = cluster_kind(nodeinfo.API_VERSION, "numatopologies", "Numatopolog
 HYPERNODE = cluster_kind(topology.API_VERSION, "hypernodes", "HyperNode", "hn")
 NODESHARD = cluster_kind(shard.API_VERSION, "nodeshards", "NodeShard", "nsh")
 COLOCATIONCONFIGURATION = namespaced_kind(config.API_VERSION, "colocationconfigurations", "ColocationConfiguration")
+RESERVATION = cluster_kind(reservation.API_VERSION, "reservations", "Reservation", "rsv")
 
 VOLCANO: tuple[ResourceType, ...] = (
     JOB,
@@ -54,10 +56,13 @@ VOLCANO: tuple[ResourceType, ...] = (
 )
 """The kinds of Volcano's CRDs."""
 
-STATUS_SUBRESOURCE: frozenset[ResourceType] = frozenset(VOLCANO) - {COMMAND, NUMATOPOLOGY, PODGROUP}
+OPTIONAL: tuple[ResourceType, ...] = (RESERVATION,)
+"""The kinds of CRDs that Volcano lacks. Only a plugin that is configured reads them."""
+
+STATUS_SUBRESOURCE: frozenset[ResourceType] = frozenset((*VOLCANO, *OPTIONAL)) - {COMMAND, NUMATOPOLOGY, PODGROUP}
 """The kinds of these CRDs with a status subresource; a PodGroup's status is written with the object."""
 
-ALL: tuple[ResourceType, ...] = (*VOLCANO, *KUBERNETES)
+ALL: tuple[ResourceType, ...] = (*VOLCANO, *OPTIONAL, *KUBERNETES)
 
 
 BY_KIND: dict[tuple[str, str], ResourceType] = {(rt.api_version, rt.kind): rt for rt in ALL}
@@ -77,6 +82,7 @@ STRUCTS: dict[ResourceType, type[ApiObject]] = {
     NUMATOPOLOGY: nodeinfo.Numatopology,
     HYPERNODE: topology.HyperNode,
     NODESHARD: shard.NodeShard,
+    RESERVATION: reservation.Reservation,
     COLOCATIONCONFIGURATION: config.ColocationConfiguration,
     NAMESPACE: core.Namespace,
     NODE: core.Node,

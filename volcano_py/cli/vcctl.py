@@ -21,6 +21,11 @@ COMMANDS = {
     "cronjob": ("volcano_py.cli.vcctl_cronjob", "cronjob", "Create, list, suspend, resume and delete CronJobs."),
     "podgroup": ("volcano_py.cli.vcctl_podgroup", "podgroup", "Get, list, describe and delete PodGroups."),
     "hypernode": ("volcano_py.cli.vcctl_hypernode", "hypernode", "Create, get, list, describe and delete HyperNodes."),
+    "reservation": (
+        "volcano_py.cli.vcctl_reservation",
+        "reservation",
+        "Create, get, list, describe and delete Reservations.",
+    ),
     "fairshare": ("volcano_py.cli.vcctl_fairshare", "fairshare", "Show usage, shares and order of queues and owners."),
     "pod": ("volcano_py.cli.vcctl_pod", "pod", "List the pods of jobs and queues."),
     "top": ("volcano_py.cli.vcctl_top", "top", "Watch queues, jobs and nodes in the terminal."),
@@ -36,6 +41,7 @@ NAMES = {
     "cronjob": ("cronjobs", "vccronjob", "vccronjobs", "cronvcjob", "cronvj"),
     "podgroup": ("podgroups", "pg", "pgs", "podgroup-v1beta1"),
     "hypernode": ("hypernodes", "hn"),
+    "reservation": ("reservations", "rsv"),
     "pod": ("pods", "po"),
 }
 """The names that kubectl accepts for the kinds of the subcommands."""

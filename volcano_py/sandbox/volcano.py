@@ -219,6 +219,17 @@ class StoredNamespaces:
         return entry.load() if entry else None
 
 
+class StoredReservations:
+    """The Reservations in the store."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def values(self) -> Iterable[Manifest]:
+        found = self._api.store.collections.get(f"{kinds.RESERVATION.plural}.{kinds.RESERVATION.group}")
+        return [entry.load() for entry in found.select()] if found is not None else []
+
+
 def deny(webhook: str, problems: Sequence[str]) -> None:
     """Deny a request with the API server's text for a denying webhook."""
     if problems:
@@ -235,7 +246,12 @@ def install_admission(api: Api) -> None:
         user = User(query.user.name, query.user.groups, query.user.uid)
         return allowed(api, Access(user, query.verb, query.group, "", query.resource, name=query.name))
 
-    around = AdmissionContext(queues=StoredQueues(api), namespaces=StoredNamespaces(api), access=access)
+    around = AdmissionContext(
+        queues=StoredQueues(api),
+        namespaces=StoredNamespaces(api),
+        reservations=StoredReservations(api),
+        access=access,
+    )
     for path in PATHS.values():
         if path.rt is not kinds.POD:
             chain = api.mutating if path.mutates else api.validating

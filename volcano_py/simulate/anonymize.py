@@ -18,6 +18,7 @@ import msgspec
 import yaml
 
 from volcano_py.api.codec import from_manifest, to_manifest
+from volcano_py.api.kinds import RESERVATION
 from volcano_py.api.topology import MEMBER_NODE, ExactMatch, Member, MemberSelector
 from volcano_py.scheduler.framework.config import ConfigurationError, read_yaml
 from volcano_py.scheduler.model.nodes.hyper_nodes import build
@@ -104,7 +105,7 @@ def _all(manifests: Mapping[str, list[Manifest]], rename: Rename) -> dict[str, l
         keeps_name = kind in ("DeviceClass", "CSIDriver", "ConfigMap")
         made = []
         for manifest in objects:
-            new = _map(manifest, rename)
+            new = _reservation(manifest, rename) if kind == RESERVATION.kind else _map(manifest, rename)
             selector = (manifest.get("spec") or {}).get("selector")
             if kind in ("Service", "ReplicationController") and selector:
                 new["spec"]["selector"] = _labels(selector, rename)
@@ -115,6 +116,16 @@ def _all(manifests: Mapping[str, list[Manifest]], rename: Rename) -> dict[str, l
             made.append(new)
         result[kind] = made
     return result
+
+
+def _reservation(manifest: Manifest, rename: Rename) -> Manifest:
+    """A Reservation: its fields `nodeSelector` and `resources` have other types than those of pods."""
+    spec = dict(manifest["spec"])
+    selector, amounts = spec.pop("nodeSelector", None), spec.pop("resources", None)
+    new = _map({**manifest, "spec": spec}, rename)
+    new["spec"] |= {"nodeSelector": _map(selector, rename)} if selector is not None else {}
+    new["spec"] |= {"resources": amounts} if amounts else {}
+    return new
 
 
 def _map(value: Mapping[str, Any], rename: Rename) -> Manifest:

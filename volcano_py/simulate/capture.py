@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from volcano_py.api import core, kinds
-from volcano_py.api.kinds import CONFIGMAP, ResourceType
+from volcano_py.api.kinds import CONFIGMAP, RESERVATION, ResourceType
 from volcano_py.api.meta import parse_time
 from volcano_py.kube import wire
 from volcano_py.kube.client import Client
@@ -19,6 +19,7 @@ from volcano_py.kube.errors import ApiError, Forbidden, Gone, NotFound
 from volcano_py.kube.served import served
 from volcano_py.scheduler.cache.kinds import TABLE
 from volcano_py.scheduler.framework.config import ConfigurationError, load, read_yaml
+from volcano_py.scheduler.plugins.advance_reservation import AdvanceReservation
 from volcano_py.scheduler.plugins.deviceshare.chip_reports import is_report
 from volcano_py.scheduler.recording.private import without_private, without_secrets
 from volcano_py.scheduler.remote.chip_report_maps import required_by, source
@@ -48,6 +49,10 @@ async def capture(
             kept = (without_private(obj) for obj in found)
             objects[entry.kind] = [kinds.in_version(obj, rt) for obj in kept] if entry.versions else list(kept)
     text = await _configuration(client, config_map, unread)
+    if _names(text, AdvanceReservation.name):
+        found = await _all(client, RESERVATION, True, unread)
+        if found:
+            objects[RESERVATION.kind] = [without_private(obj) for obj in found]
     config_maps = await _device_config_maps(client, text, unread)
     if config_maps:
         objects = {CONFIGMAP.kind: [without_private(found) for found in config_maps], **objects}
@@ -58,7 +63,8 @@ async def capture(
 
 def resource_names() -> dict[str, str]:
     """The kinds of a snapshot, by their names in `Snapshot.unread`, as kubectl names resources."""
-    return {_name(e.rt): f"{e.rt.plural}.{e.rt.group}" if e.rt.group else e.rt.plural for e in TABLE}
+    of_table = {_name(e.rt): f"{e.rt.plural}.{e.rt.group}" if e.rt.group else e.rt.plural for e in TABLE}
+    return of_table | {_name(RESERVATION): f"{RESERVATION.plural}.{RESERVATION.group}"}
 
 
 async def _served(client: Client, versions: tuple[ResourceType, ...]) -> ResourceType | None:
@@ -135,6 +141,16 @@ async def _configuration(client: Client, config_map: str, unread: list[Unread]) 
         return ""
     public = without_secrets(document)
     return text if public == document else yaml.safe_dump(public, sort_keys=False)
+
+
+def _names(text: str, plugin: str) -> bool:
+    """Whether a configuration has a plugin."""
+    try:
+        configuration = load(text, REGISTRY.actions) if text else None
+    except ConfigurationError:
+        return False
+    tiers = configuration.tiers if configuration is not None else ()
+    return any(option.name == plugin for tier in tiers for option in tier)
 
 
 async def _device_config_maps(client: Client, text: str, unread: list[Unread]) -> list[core.ConfigMap]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from volcano_py.api import core, dra, gang, kinds, nodeinfo, scheduling, storage, topology, yaml_documents
+from volcano_py.api import core, dra, gang, kinds, nodeinfo, reservation, scheduling, storage, topology, yaml_documents
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
@@ -34,6 +34,7 @@ STRUCTS: dict[str, type[Any]] = {
     "StatefulSet": core.StatefulSet,
     "PodDisruptionBudget": core.PodDisruptionBudget,
     "HyperNode": topology.HyperNode,
+    "Reservation": reservation.Reservation,
     "PersistentVolume": storage.PersistentVolume,
     "PersistentVolumeClaim": storage.PersistentVolumeClaim,
     "StorageClass": storage.StorageClass,

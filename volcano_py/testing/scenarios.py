@@ -60,7 +60,12 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
     gates = enabled_gates(scenario.get("featureGates") or {})
     of_pods = profiles.load(scenario["profiles"]) if "profiles" in scenario else None
     simulation = Simulation(
-        manifests(scenario), seed=scenario.get("seed", 0), registry=known, features=gates, profiles=of_pods
+        manifests(scenario),
+        seed=scenario.get("seed", 0),
+        registry=known,
+        features=gates,
+        profiles=of_pods,
+        recreates=scenario.get("recreates", False),
     )
     simulation.cluster.check_states = True
     for node, usage in (scenario.get("usage") or {}).items():

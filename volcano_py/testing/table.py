@@ -8,7 +8,9 @@
       hyperNodes: {s1: {tier: 1, nodes: [n1, n2]}, s2: {tier: 2, hyperNodes: [s1]}, s3: {tier: 1, pattern: "^n[3-5]$"}}
       priorities: {high: 100}
       usage: {n1: {cpu: 85, memory: 20, age: 10}}   # in percent, measured this number of seconds ago
+      recreates: true   # evicted pods are created again, as by their controllers
       held: [n1]   # nodes that take no new pods, as the cache audit holds them
+      reservations: {r: {startTime: "2026-01-01T02:00:00Z", duration: 1h, nodes: [n1]}}   # the spec of a Reservation
       composites: {c: {min: 2, topology: zone}, d: {parent: c, queue: q1, priority: high}}   # CompositePodGroups
       jobs:
         g: {queue: q1, min: 2, minResources: {cpu: 2}, priority: high, pods: 3, each: {cpu: 1}, phase: Inqueue}
@@ -77,6 +79,8 @@ def manifests(scenario: Manifest) -> list[Manifest]:
         found.append(_queue(name, queue or {}))
     for name, value in (scenario.get("priorities") or {}).items():
         found.append({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    for order, (name, spec) in enumerate((scenario.get("reservations") or {}).items()):
+        found.append(_reservation(name, dict(spec), order))
     for order, (name, group) in enumerate((scenario.get("composites") or {}).items()):
         found.append(_composite(name, group or {}, order))
     for order, (name, job) in enumerate((scenario.get("jobs") or {}).items()):
@@ -124,6 +128,13 @@ def _hyper_node(name: str, hyper_node: Manifest) -> Manifest:
         members.append({"type": "Node", "selector": {"labelMatch": {"matchLabels": hyper_node["labels"]}}})
     spec = {"tier": hyper_node["tier"], "tierName": hyper_node.get("tierName", ""), "members": members}
     return {"kind": "HyperNode", "metadata": {"name": name}, "spec": spec}
+
+
+def _reservation(name: str, spec: Manifest, order: int) -> Manifest:
+    if "resources" in spec:
+        spec["resources"] = _texts(spec["resources"])
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": f"2026-01-01T00:00:{order:02d}Z"}
+    return {"kind": "Reservation", "metadata": metadata, "spec": spec, "status": spec.pop("status", {})}
 
 
 def _topology(topology: Manifest) -> Manifest:

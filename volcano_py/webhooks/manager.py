@@ -20,6 +20,7 @@ from volcano_py.api.kinds import (
     MUTATINGWEBHOOKCONFIGURATION,
     NAMESPACE,
     QUEUE,
+    RESERVATION,
     SECRET,
     VALIDATINGWEBHOOKCONFIGURATION,
 )
@@ -63,6 +64,10 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
     if "/podgroups/mutate" in options.enabled_admission:
         informers.append(Informer(client, NAMESPACE))
         namespaces = informers[1].store
+    reservations: Mapping[str, Manifest] = {}
+    if "/reservations/validate" in options.enabled_admission:
+        informers.append(Informer(client, RESERVATION, optional=True))
+        reservations = informers[-1].store
     configuration = AdmissionConfiguration(options.admission_conf)
     access = access_check(client)
 
@@ -70,6 +75,7 @@ async def run(client: Client, options: Options, *, started: asyncio.Event | None
         return AdmissionContext(
             queues=queues,
             namespaces=namespaces,
+            reservations=reservations,
             scheduler_names=options.scheduler_names,
             resource_groups=configuration.groups,
             max_queue_depth=options.max_queue_depth,

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,8 +20,15 @@ from volcano_py.webhooks.job_defaults import mutate_job
 from volcano_py.webhooks.jobflows import validate_jobflow
 from volcano_py.webhooks.lookup import Manifest, QueueIndex, Queues
 from volcano_py.webhooks.queues import MAX_DEPTH
+from volcano_py.webhooks.reservations import validate_reservation
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
+
+
+class Reservations(Protocol):
+    """All Reservations."""
+
+    def values(self) -> Iterable[Manifest]: ...
 
 
 class Namespaces(Protocol):
@@ -36,6 +44,9 @@ class AdmissionContext:
 
     queues: Queues = field(default_factory=QueueIndex)
     namespaces: Namespaces = field(default_factory=lambda: dict[str, Manifest]())
+    reservations: Reservations = field(default_factory=lambda: dict[str, Manifest]())
+    now: Callable[[], float] = time.time
+    """Seconds since the epoch."""
     scheduler_names: Sequence[str] = (names.SCHEDULER_NAME,)
     resource_groups: Sequence[pods.ResourceGroup] | None = ()
     """None: no configuration was loaded yet. /pods/mutate then changes nothing."""
@@ -143,6 +154,11 @@ def _pod_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdi
     return Verdict(pods.validate_pod(_object(request), context.scheduler_names))
 
 
+def _reservation_validate(request: AdmissionRequest, context: AdmissionContext) -> Verdict:
+    old = request.old if request.operation == UPDATE else None
+    return Verdict(validate_reservation(_object(request), context.reservations.values(), context.now(), old))
+
+
 def _command_access(request: AdmissionRequest) -> AccessQuery | None:
     return commands.query_of(_object(request), request.user)
 
@@ -180,6 +196,7 @@ PATHS: dict[str, Path] = {
         Path("/hypernodes/validate", "validatehypernodes", kinds.HYPERNODE, _BOTH, _alone(validate_hypernode)),
         Path("/cronjobs/validate", "validatecronjob", kinds.CRONJOB, _BOTH, _alone(validate_cronjob)),
         Path("/jobflows/validate", "validatejob", kinds.JOBFLOW, _BOTH, _alone(validate_jobflow)),
+        Path("/reservations/validate", "validatereservation", kinds.RESERVATION, _BOTH, _reservation_validate),
         Path("/commands/mutate", "mutatecommand", kinds.COMMAND, _BOTH, _command_mutate, _command_access, True),
     )
 }

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from volcano_py.api import names
-from volcano_py.api.kinds import QUEUE, ResourceType
+from volcano_py.api.kinds import QUEUE, RESERVATION, ResourceType
 from volcano_py.api.scheduling import DEFAULT_QUEUE
-from volcano_py.webhooks import cel_queue_rules, cel_rules
+from volcano_py.webhooks import cel_queue_rules, cel_reservation_rules, cel_rules
 from volcano_py.webhooks.cel_queue_rules import PATH, WEIGHTS
 from volcano_py.webhooks.cel_rules import Rule
 from volcano_py.webhooks.paths import PATHS, Path
@@ -43,6 +43,8 @@ def documents(scheduler_name: str = names.SCHEDULER_NAME, *, mutating: str = "")
         yield from _validating(PATHS[path], rules)
     for path, rules in beside_queues.items():
         yield from _validating(PATHS[path], rules, beside=QUEUE)
+    beside = cel_reservation_rules.RESERVATIONS_BESIDE
+    yield from _validating(PATHS["/reservations/validate"], beside, beside=RESERVATION)
     if mutating:
         yield from _mutating(PATHS["/jobs/mutate"], _job_defaults(scheduler_name), mutating)
         yield from _mutating(PATHS["/queues/mutate"], _QUEUE_DEFAULTS, mutating)

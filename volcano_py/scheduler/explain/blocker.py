@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.claimants import claimants
+from volcano_py.scheduler.explain.gang_moves import moves_cause
 from volcano_py.scheduler.explain.group_trees import domain_cause, missing_groups
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
@@ -66,6 +67,9 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
     reserved = reservation_cause(session, job)
     if reserved is not None and not _lasting(nodes):
         nodes.insert(0, reserved)
+    moves = moves_cause(session, job)
+    if moves is not None:
+        found.append(moves)
     if limit is not None and nodes and (_is_whole_cluster(session, limit) or _lasting(nodes)):
         nodes.append(limit)  # without other queues the share is the whole cluster: its nodes are full
     elif limit is not None:

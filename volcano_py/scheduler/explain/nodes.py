@@ -36,6 +36,7 @@ _ORDER: dict[str, tuple[int, TableReason]] = {
     "VolumeBinding": (4, table.VOLUME),
     "PodNumber": (8, table.NODE_PODS),
     "NodePorts": (9, table.NODE_PORTS),
+    "AdvanceReservation": (9, table.NODE_IN_RESERVATION),
     "Reservation": (9, table.NODE_RESERVED),
     "NodeVolumeLimits": (10, table.VOLUME_LIMIT),
     "VolumeRestrictions": (10, table.VOLUME),

@@ -299,6 +299,12 @@ NODE_RESERVED = _node_reason(
     "Set volcano.sh/max-run-time to a shorter limit, or wait.",
     "job:x",
 )
+NODE_IN_RESERVATION = _node_reason(
+    "NodeInReservation",
+    "is|are kept by a Reservation into which the pod may run ({problem})",
+    "Set volcano.sh/max-run-time to a limit that ends before it, wait for its end, or be permitted in spec.owners.",
+    "problem:x",
+)
 JOB_RESERVED = _reason(
     "Reserved",
     _AREA,
@@ -306,6 +312,20 @@ JOB_RESERVED = _reason(
     "what runs there ends within its limit; {ahead:job is|jobs are} ahead of it.",
     "count:c node:x start:x ahead:c",
     "Wait; a job that outlives its limit delays the start.",
+)
+MOVES_POSSIBLE = _reason(
+    "MovesPossible",
+    _AREA,
+    "The job would start by moving {count:pod|pods} ({pods}); the plugin consolidate has dry-run.",
+    "count:c pods:x",
+    "Set dry-run of the plugin consolidate to false, or evict these pods.",
+)
+MOVES_MADE = _reason(
+    "MovesMade",
+    _AREA,
+    "{count:pod is|pods are} moved so that the job starts ({pods}).",
+    "count:c pods:x",
+    "Wait until the pods have terminated.",
 )
 NODE_PORTS = _node_reason("NodePorts", "uses|use the host port already", "Use another host port, or none.")
 POD_AFFINITY = _node_reason(

@@ -6,11 +6,13 @@ from volcano_py.scheduler.framework.registry import Builders, PluginBuilder
 
 PLUGINS: Builders[PluginBuilder] = Builders(
     {
+        "advance-reservation": f"{__name__}.advance_reservation:AdvanceReservation",
         "binpack": f"{__name__}.binpack:Binpack",
         "capacity": f"{__name__}.capacity:Capacity",
         "card-types": f"{__name__}.card_types:CardTypes",
         "cdp": f"{__name__}.cdp:Cdp",
         "conformance": f"{__name__}.conformance:Conformance",
+        "consolidate": f"{__name__}.consolidate.plugin:Consolidate",
         "deviceshare": f"{__name__}.deviceshare:Deviceshare",
         "drf": f"{__name__}.drf:Drf",
         "earliest-deadline": f"{__name__}.earliest_deadline:EarliestDeadline",

@@ -27,6 +27,7 @@ from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump, parts
 from volcano_py.scheduler.cache.filters import ObjectFilters, parse_node_selector
 from volcano_py.scheduler.cache.queues import ensure_queues
+from volcano_py.scheduler.cache.reservations import ReservationObjects
 from volcano_py.scheduler.cache.ring import from_environment
 from volcano_py.scheduler.cache.shards import Shards
 from volcano_py.scheduler.cache.takeover import Takeover
@@ -212,7 +213,15 @@ class Scheduler:
             parts["device configuration"] = devices.run()
             chips = ChipReportMaps(client, lambda: self.source.configuration, self._put_config_map)
             parts["chip reports"] = chips.run()
-            synced += [devices.read, chips.read]
+            reservations = ReservationObjects(
+                client,
+                lambda: self.cache.model,
+                lambda: self.source.configuration,
+                self._make_dirty,
+                lambda: self.shadow is None and self.handle.leading,
+            )
+            parts["reservations"] = reservations.run()
+            synced += [devices.read, chips.read, reservations.first_read]
             if self.shadow is None:
                 history = self._history()
                 parts["history"] = history.run(client)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from volcano_py.scheduler.framework.advance.advance_book import held_in_advance, without_advance
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
@@ -137,7 +138,9 @@ class Book:
     def reserve(self, job: SessionJob) -> Reserved | None:
         """Hold nodes for a gang from the earliest time on at which it can start; None: there is none."""
         session = self._session
-        gang = self._gang(job)
+        with without_advance(session):
+            gang = self._gang(job)
+        others = [*self.reserved, *held_in_advance(session, [members.task for members in gang if members.task])]
         share = self._queue_shares.get(job.queue, 0.0) + self._share(gang)
         if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
@@ -154,7 +157,7 @@ class Book:
             limit,
             self._domains(job),
             after,
-            list(self.reserved),
+            others,
         )
         known = self._plans.get(job.uid)
         if known is not None and known.holds(session.now, plan):
@@ -162,7 +165,7 @@ class Book:
         else:
             near = known.reserved.start if known is not None and known.reserved is not None else None
             plan.reserved = earliest_start(
-                job.uid, gang, limit, session.now, plan.idle, plan.ends, self.reserved, plan.domains, near, after
+                job.uid, gang, limit, session.now, plan.idle, plan.ends, others, plan.domains, near, after
             )
         found = plan.reserved
         if found is None:
