@@ -54,6 +54,8 @@ class Reservation(Plugin):
         large_order: Literal["size", "slowdown"] = field(default="size", name="large-order")
         """Which large jobs come first: size, those with the most time waited times size; slowdown, those that have
         waited longest for their limit."""
+        limit_exponent: float = field(default=0.75, name="limit-exponent")
+        """For slowdown: the time waited is divided by this power of the limit; 0: the limit does not count."""
         hold_ratio: float = field(default=0.0, name="hold-ratio")
         """Nodes are held for a job once it has waited this many times as long as they would be held; 0: at once."""
         oldest_first: str = field(default="36h", name="oldest-first")
@@ -97,7 +99,11 @@ class Reservation(Plugin):
         if not 0 <= ratio < inf:
             self.warn(f"argument hold-ratio is {ratio}, and must be at least 0; 0 is used")
             ratio = 0.0
-        self.rule = FirstJobsRule(patience, large, large_patience, oldest_first, read.large_order, ratio)
+        exponent = read.limit_exponent
+        if not 0 <= exponent <= 2:
+            self.warn(f"argument limit-exponent is {exponent}, and must be from 0 to 2; 0.75 is used")
+            exponent = 0.75
+        self.rule = FirstJobsRule(patience, large, large_patience, oldest_first, read.large_order, exponent, ratio)
         self.queue_share = read.queue_share
         if not 0 < self.queue_share <= 1:
             self.warn(f"argument queue-share is {self.queue_share}, and must be above 0 and at most 1; 1 is used")

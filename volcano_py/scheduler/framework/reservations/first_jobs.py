@@ -34,7 +34,10 @@ class FirstJobsRule(Struct, frozen=True):
     oldest_first: float
     """Jobs that have waited so long come in the order of their age, whatever their size."""
     large_order: Literal["size", "slowdown"]
-    """Of large jobs: the time waited times the size, or the time waited divided by the limit; the largest first."""
+    """Of large jobs: the time waited times the size, or the time waited divided by a power of the limit; the largest
+    first."""
+    limit_exponent: float
+    """This power."""
     hold_ratio: float
     """Nodes are held for a job once it has waited this many times as long as they would be held; 0: at once."""
 
@@ -70,7 +73,7 @@ def first_jobs(session: Session, rule: FirstJobsRule, estimates: Estimates) -> l
             session.wake_at(job.created + rule.oldest_first)
             limit = limit_in(session, job.uid, estimates) if rule.large_order == "slowdown" else None
             if rule.large_order == "slowdown":
-                rank = (1, -waited / (inf if limit is None else max(limit, SHORTEST)))
+                rank = (1, -waited / (inf if limit is None else max(limit, SHORTEST) ** rule.limit_exponent))
             else:
                 rank = (1, -waited * size)
         else:
