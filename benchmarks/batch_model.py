@@ -36,13 +36,15 @@ class Reserved:
 @dataclass
 class Model:
     """`order` sorts the waiting jobs at a time; `first` selects those that start before the others: nodes are reserved
-    for the first `most` of these that do not fit."""
+    for the first `most` of these that do not fit, if `holds` agrees."""
 
     nodes: int
     cores: int
     order: Callable[[BatchJob, float], tuple[float, ...]] = lambda job, _: (job.submitted,)
     first: Callable[[list[BatchJob], float], list[BatchJob]] = lambda waiting, now: []
     most: int = 1
+    holds: Callable[[BatchJob, float, float], bool] = lambda job, now, start: True
+    """Whether nodes are held for a job now that can start at a time."""
     free: list[int] = field(default_factory=list)
     running: dict[str, tuple[float, dict[int, int]]] = field(default_factory=dict)
     """By job: its expected end, and its cores by node."""
@@ -79,7 +81,7 @@ class Model:
                 break
             if self._start_one(job, now, reserved):
                 found.append(job)
-            elif (held := self.reservation(job, now, reserved)) is not None:
+            elif (held := self.reservation(job, now, reserved)) is not None and self.holds(job, now, held.start):
                 reserved.append(held)
         found += [job for job in waiting if job.name not in self.started and self._start_one(job, now, reserved)]
         return found

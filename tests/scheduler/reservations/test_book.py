@@ -134,6 +134,7 @@ def test_a_gang_starts_before_a_reservation_only_if_it_ends_before() -> None:
 
 def test_bad_arguments_are_warnings() -> None:
     given = {"patience": "soon", "large-patience": "-1h", "large": 0, "reservations": 100, "short": "1x"}
+    given |= {"hold-ratio": -1, "limit-exponent": 3}
     plugin = Reservation(given)
     assert [w.partition(" argument ")[2] for w in plugin.warnings] == [
         "patience: invalid duration 'soon': use numbers with units, such as 90s or 1h30m; 48h is used",
@@ -141,6 +142,8 @@ def test_bad_arguments_are_warnings() -> None:
         "short: invalid duration '1x': use numbers with units, such as 90s or 1h30m; 0.5h is used",
         "reservations is 100, and must be from 0 to 64; 1 is used",
         "large is 0.0, and must be above 0; 0.125 is used",
+        "hold-ratio is -1.0, and must be at least 0; 0 is used",
+        "limit-exponent is 3.0, and must be from 0 to 2; 0.75 is used",
     ]
 
 

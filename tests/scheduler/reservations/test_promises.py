@@ -28,7 +28,14 @@ tiers:
   - name: predicates
   - name: nodeorder
   - name: reservation
-    arguments: {{reservations: {most}, patience: {patience}s, large-patience: {large}s, oldest-first: {oldest}s}}
+    arguments:
+      reservations: {most}
+      patience: {patience}s
+      large-patience: {large}s
+      large-order: {order}
+      hold-ratio: {ratio}
+      oldest-first: {oldest}s
+      backfill-order: {backfill}
 """
 STEP = 1.0
 
@@ -46,7 +53,9 @@ class Case:
         self.longest = rng.choice((10, 40))
         self.exact = rng.random() < 0.5
         self.jobs = [self._job(rng, number) for number in range(rng.randint(10, 40))]
-        text = CONF.format(most=self.most, patience=self.patience, large=self.large, oldest=self.oldest)
+        rule = {"order": rng.choice(("size", "slowdown")), "ratio": rng.choice((0, 1, 3))}
+        rule["backfill"] = rng.choice(("short", "work"))
+        text = CONF.format(most=self.most, patience=self.patience, large=self.large, oldest=self.oldest, **rule)
         self.configuration = configuration(text, False)
 
     def _job(self, rng: random.Random, number: int) -> TraceJob:

@@ -17,6 +17,10 @@ from volcano_py.scheduler.framework.reservations.book import book_of
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations
 from volcano_py.scheduler.framework.session import Session
 
+_MOST_PLANNED = 8
+"""Of the jobs that do not fit, how many more than there may be reservations are looked at: those for which nodes are
+not held yet."""
+
 
 class ReserveNodes(Action):
     """See the module."""
@@ -35,7 +39,8 @@ class ReserveNodes(Action):
             return
         enqueue_is_on = "enqueue" in session.configuration.actions
         for job in first:
-            if len(book.reserved) >= book.most or session.work.exhausted:
+            planned = book.planned >= book.most + _MOST_PLANNED
+            if len(book.reserved) >= book.most or planned or session.work.exhausted:
                 break
             if job.is_pending():
                 if enqueue_is_on:

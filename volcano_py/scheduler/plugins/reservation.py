@@ -2,30 +2,33 @@
 
 Jobs have patience, the larger the less, and until it ends nothing is held for them: while the cluster has room, they
 start without it. Then a job comes first: those that have waited for `oldest-first` in the order of their age; after
-these the large ones by time waited times size, then the rest by age. Action `reserve` starts them in this order and
-reserves nodes for the first `reservations` that do not fit. Among the other jobs, short ones are placed before long
-ones for a while.
+these the large ones by `large-order`, then the rest by age. Action `reserve` starts them in this order and
+reserves nodes for the first `reservations` that do not fit. Among the other jobs, short or small ones are placed before
+the others for a while. `framework.reservations.first_jobs` has the rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
-from typing import Any
+from math import inf, sqrt
+from typing import Any, Literal
 
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
-from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.book import Book, Holder
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
+from volcano_py.scheduler.framework.reservations.first_jobs import (
+    SHORTEST,
+    FirstJobsRule,
+    first_jobs,
+    sizes_of_jobs,
+)
 from volcano_py.scheduler.framework.reservations.history import History
 from volcano_py.scheduler.framework.reservations.learned_run_times import OBSERVATIONS, LearnedRunTimes
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.jobs import status as st
 
 _MOST = 64
 _HOUR = 3600.0
@@ -48,12 +51,22 @@ class Reservation(Plugin):
         """The share of the cluster from which on a job is large, by its largest resource."""
         large_patience: str = field(default="12h", name="large-patience")
         """The patience of a job that is just large; one that is twice as large has half of it, and so on."""
+        large_order: Literal["size", "slowdown"] = field(default="size", name="large-order")
+        """Which large jobs come first: size, those with the most time waited times size; slowdown, those that have
+        waited longest for their limit."""
+        limit_exponent: float = field(default=0.75, name="limit-exponent")
+        """For slowdown: the time waited is divided by this power of the limit; 0: the limit does not count."""
+        hold_ratio: float = field(default=0.0, name="hold-ratio")
+        """Nodes are held for a job once it has waited this many times as long as they would be held; 0: at once."""
         oldest_first: str = field(default="36h", name="oldest-first")
         """Jobs that have waited so long come in the order of their age, whatever their size."""
+        backfill_order: Literal["short", "work"] = field(default="short", name="backfill-order")
+        """Which of the other jobs are placed first: short, those with at most the limit `short`; work, those that
+        need least, by their size times the square root of their limit."""
         short: str = "30m"
-        """Among the other jobs, those with at most this limit are placed before those with longer ones; 0s: none."""
+        """The limit of short jobs; 0s: none."""
         short_until: str = field(default="12h", name="short-until")
-        """How long a job with a longer limit waits before it is placed in its usual order again."""
+        """How long another job waits before it is placed in its usual order again."""
         default_run_time: str = field(default="", name="default-run-time")
         """The limit of jobs that state none, if nothing is learned; empty: nothing is expected of them."""
         learn: bool = False
@@ -68,9 +81,9 @@ class Reservation(Plugin):
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
         read = self.arguments
-        self.patience = self._seconds("patience", read.patience, 48 * _HOUR)
-        self.large_patience = self._seconds("large-patience", read.large_patience, 12 * _HOUR)
-        self.oldest_first = self._seconds("oldest-first", read.oldest_first, 36 * _HOUR)
+        patience = self._seconds("patience", read.patience, 48 * _HOUR)
+        large_patience = self._seconds("large-patience", read.large_patience, 12 * _HOUR)
+        oldest_first = self._seconds("oldest-first", read.oldest_first, 36 * _HOUR)
         self.short = self._seconds("short", read.short, 0.5 * _HOUR)
         self.short_until = self._seconds("short-until", read.short_until, 12 * _HOUR)
         default = self._seconds("default-run-time", read.default_run_time, 0.0) if read.default_run_time else 0.0
@@ -79,11 +92,18 @@ class Reservation(Plugin):
         if not 0 <= self.most <= _MOST:
             self.warn(f"argument reservations is {self.most}, and must be from 0 to {_MOST}; 1 is used")
             self.most = 1
-        self.large = read.large
-        if not 0 < self.large < inf:
-            self.warn(f"argument large is {self.large}, and must be above 0; 0.125 is used")
-            self.large = 0.125
-
+        large, ratio = read.large, read.hold_ratio
+        if not 0 < large < inf:
+            self.warn(f"argument large is {large}, and must be above 0; 0.125 is used")
+            large = 0.125
+        if not 0 <= ratio < inf:
+            self.warn(f"argument hold-ratio is {ratio}, and must be at least 0; 0 is used")
+            ratio = 0.0
+        exponent = read.limit_exponent
+        if not 0 <= exponent <= 2:
+            self.warn(f"argument limit-exponent is {exponent}, and must be from 0 to 2; 0.75 is used")
+            exponent = 0.75
+        self.rule = FirstJobsRule(patience, large, large_patience, oldest_first, read.large_order, exponent, ratio)
         self.queue_share = read.queue_share
         if not 0 < self.queue_share <= 1:
             self.warn(f"argument queue-share is {self.queue_share}, and must be above 0 and at most 1; 1 is used")
@@ -98,36 +118,18 @@ class Reservation(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
-        first = self._first(session) if self.most and "reserve" in session.configuration.actions else []
-        book = Book(session, first, self.most, self._estimates, self.queue_share)
+        reserves = "reserve" in session.configuration.actions
+        first = first_jobs(session, self.rule, self._estimates) if self.most and reserves else []
+        book = Book(session, first, self.most, self._estimates, self.queue_share, self.rule.held_from)
         session.shared(Holder, Holder).book = book
-        if self.short and "reserve" in session.configuration.actions:
+        if reserves and self.arguments.backfill_order == "work":
+            sizes = sizes_of_jobs(session)
+            session.add_job_order(lambda job: self._work(session, job, sizes))
+        elif reserves and self.short:
             session.add_job_order(lambda job: int(self._is_long(session, job)))
         if first:  # otherwise nothing is held in this session
             session.add_filters(book)
             session.add_event_handler(book.placed, book.removed)
-
-    def _first(self, session: Session) -> list[SessionJob]:
-        """The jobs whose patience has ended, in their order."""
-        found: list[tuple[tuple[int, float, float, str], SessionJob]] = []
-        sizes = _sizes(session)
-        for job in session.jobs.active():
-            if not job.counts[st.PENDING] or job.ready_num >= max(1, job.min_available):
-                continue
-            waited, size = session.now - job.created, sizes[job.uid]
-            is_large = size >= self.large
-            patience = self.large_patience * self.large / size if is_large else self.patience
-            if waited < min(patience, self.patience):
-                session.wake_at(job.created + min(patience, self.patience))
-                continue
-            if waited >= self.oldest_first:
-                found.append(((0, 0.0, job.created, job.uid), job))
-            elif is_large:
-                session.wake_at(job.created + self.oldest_first)
-                found.append(((1, -waited * size, job.created, job.uid), job))
-            else:
-                found.append(((2, 0.0, job.created, job.uid), job))
-        return [job for _, job in sorted(found, key=lambda pair: pair[0])]
 
     def _learned(self, session: Session) -> LearnedRunTimes:
         """What is known about the run times of jobs, with those that have ended since the last session."""
@@ -149,6 +151,13 @@ class Reservation(Plugin):
         limit = limit_in(session, job.uid, self._estimates)
         return limit is None or limit > self.short
 
+    def _work(self, session: Session, job: SessionJob, sizes: Mapping[str, float]) -> float:
+        """What the job needs, in the order of the backfill; −1: it has waited long, and comes in its usual order."""
+        if session.now - job.created >= self.short_until or not job.tasks:
+            return -1.0
+        limit = limit_in(session, job.uid, self._estimates)
+        return inf if limit is None else sizes[job.uid] * sqrt(max(limit, SHORTEST))
+
     def _seconds(self, name: str, text: str, default: float) -> float:
         try:
             seconds = parse_duration(text)
@@ -159,23 +168,3 @@ class Reservation(Plugin):
             problem = str(e)
         self.warn(f"argument {name}: {problem}; {default / _HOUR:g}h is used")
         return default
-
-
-def _sizes(session: Session) -> dict[str, float]:
-    """The share of the cluster that each job requests, by its largest resource; updated for the jobs that changed."""
-    whole = [(name, amount) for name in session.total.names() if (amount := session.total[name]) > 0]
-
-    def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
-        for uid in changed:
-            job = cluster.jobs.get(uid)
-            if job is None:
-                state.pop(uid, None)
-            else:
-                state[uid] = max((job.total_request[name] / amount for name, amount in whole), default=0.0)
-
-    def build(cluster: Cluster) -> dict[str, float]:
-        state: dict[str, float] = {}
-        apply(state, cluster, set(cluster.jobs))
-        return state
-
-    return state_of(session.cluster, "sizes of jobs", tuple(whole), build, apply, session.cluster.check_states)

@@ -6,6 +6,7 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Literal
 
@@ -17,13 +18,13 @@ from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
+from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queue
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
-from volcano_py.scheduler.model.resource_names import PODS
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,13 @@ class Book:
     scope: Literal[Scope.DOMAIN] = DOMAIN
 
     def __init__(
-        self, session: Session, first: list[SessionJob], most: int, estimates: Estimates, of_queue: float = 1.0
+        self,
+        session: Session,
+        first: list[SessionJob],
+        most: int,
+        estimates: Estimates,
+        of_queue: float = 1.0,
+        held_from: Callable[[float, float], float] = lambda created, start: -inf,
     ) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
@@ -55,6 +62,10 @@ class Book:
         """For how many of these nodes are held at the same time."""
         self.of_queue = of_queue
         """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
+        self.planned = 0
+        """For how many jobs a time and nodes were looked for."""
+        self._held_from = held_from
+        """From when on nodes are held for a job: by when it was created, and when it can start."""
         self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
         self.plans: dict[str, ReservationPlan] = {}
@@ -136,7 +147,8 @@ class Book:
     # ---- reserving -----------------------------------------------------------------------------------------
 
     def reserve(self, job: SessionJob) -> Reserved | None:
-        """Hold nodes for a gang from the earliest time on at which it can start; None: there is none."""
+        """Hold nodes for a gang from the earliest time on at which it can start; None: there is none, or the job has
+        not waited long enough for it."""
         session = self._session
         with without_advance(session):
             gang = self._gang(job)
@@ -159,6 +171,7 @@ class Book:
             after,
             others,
         )
+        self.planned += 1
         known = self._plans.get(job.uid)
         if known is not None and known.holds(session.now, plan):
             plan = known
@@ -171,6 +184,9 @@ class Book:
         if found is None:
             return None
         self.plans[job.uid] = plan
+        if session.now < (since := self._held_from(job.created, found.start)):
+            session.wake_at(since)
+            return None
         self._queue_shares[job.queue] = share
         # without the time, which would change what is written about other jobs whenever it moves
         self.reasons.append(Reason(f"node(s) were reserved for {job.uid}", FitCode.UNSCHEDULABLE))
@@ -188,18 +204,10 @@ class Book:
     def _permitted_at(self, job: SessionJob, gang: list[GangMembers]) -> float | None:
         """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
         never."""
-        session, limits = self._session, self._session.limits
-        queue = session.queues[job.queue]
-        lacking = np.zeros(len(session.table.rows))
-        for members in gang:
-            assert members.task is not None
-            permitted = limits.how_many_allocatable(queue, members.task, members.count)
-            if not permitted and limits.allocatable(queue, members.task):
-                permitted = members.count  # how many is unknown
-            lacking += members.needs * (members.count - permitted)
+        session = self._session
+        lacking = lacking_in_queue(session, session.queues[job.queue], gang)
         if not lacking.any():
             return session.now
-        lacking[session.table.rows[PODS]] = 0.0  # queues have no limit of pods
         pods, jobs = running_pods(session.cluster), session.cluster.jobs
         own = [place for uid, places in pods.of.items() if jobs[uid].queue == job.queue for place in places]
         times = self._ends_now().by_place[own]
