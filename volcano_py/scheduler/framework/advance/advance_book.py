@@ -20,7 +20,7 @@ from volcano_py.scheduler.framework.advance.window_nodes import nodes_of
 from volcano_py.scheduler.framework.advance.windows import ReservedWindow, read_window, users_of
 from volcano_py.scheduler.framework.reservations.earliest_start import Reserved
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, expected_ends, limit_in
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
@@ -66,7 +66,7 @@ class AdvanceBook:
             self._choose_nodes()
         self.reasons = [
             Reason(
-                f"node(s) were reserved by Reservation {w.name} {w.period} for {users_of(w.spec)}", Code.UNRESOLVABLE
+                f"node(s) were reserved by Reservation {w.name} {w.period} for {users_of(w.spec)}", FitCode.UNRESOLVABLE
             )
             for w in self.live
         ]

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from volcano_py.scheduler.framework.search.fit_errors import Code, Reason
+from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -69,7 +69,7 @@ class TargetFilter:
         self._session = session
         self._held: dict[str, NDArray[np.float64]] = {}
         """By job, by resource and node."""
-        self.reasons = [Reason("node(s) were kept for pods that move", Code.UNSCHEDULABLE)]
+        self.reasons = [Reason("node(s) were kept for pods that move", FitCode.UNSCHEDULABLE)]
         table = session.table
         for uid, moved in moves.moved.items():
             amounts = self._held[uid] = np.zeros_like(session.numbers.idle)
