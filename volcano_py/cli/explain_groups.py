@@ -8,7 +8,7 @@ from volcano_py.api import core, names
 from volcano_py.api.gang import SCHEDULED_TYPES, AnyGroup
 from volcano_py.api.meta import Condition
 from volcano_py.cli.explain_facts import Facts
-from volcano_py.scheduler.explain.group_rows import GroupRow, Members, group_rows
+from volcano_py.scheduler.explain.group_rows import GroupMembers, GroupRow, group_rows
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE, NATIVE_KINDS
 from volcano_py.scheduler.model.jobs.group_tree import MOST_ABOVE, GroupTree, least_of
@@ -20,20 +20,20 @@ def rows_of(cluster: Cluster, job: Job) -> list[GroupRow]:
     if job.native is None:
         return []
     tree = job.tree or GroupTree(job.native, (), least_of(job.native))
-    members: dict[str, Members] = {}
+    members: dict[str, GroupMembers] = {}
     for task in job.tasks.values():
         group = task.pod.spec.scheduling_group
         if group is None or task.pod.status.phase in ("Succeeded", "Failed"):
             continue
-        known = members.get(group.pod_group_name, Members())
+        known = members.get(group.pod_group_name, GroupMembers())
         nodes = (*known.nodes, task.node) if task.node else known.nodes
-        members[group.pod_group_name] = Members(known.pods + 1, nodes)
+        members[group.pod_group_name] = GroupMembers(known.pods + 1, nodes)
 
     def label(node: str, key: str) -> str:
         at = cluster.nodes.index.get(node)
         return (cluster.nodes.objects[at].metadata.labels or {}).get(key, "") if at is not None else ""
 
-    return group_rows(tree, lambda name: members.get(name, Members()), label)
+    return group_rows(tree, lambda name: members.get(name, GroupMembers()), label)
 
 
 def members_of(facts: Facts) -> Callable[[core.Pod], bool]:

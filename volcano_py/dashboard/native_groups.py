@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from volcano_py.api import gang, names, scheduling
 from volcano_py.api.gang import AnyGroup
-from volcano_py.scheduler.explain.group_rows import GroupRow, Members, group_rows
+from volcano_py.scheduler.explain.group_rows import GroupMembers, GroupRow, group_rows
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
 from volcano_py.scheduler.model.jobs.group_tree import MOST_ABOVE, GroupTree, parent_of, tree_of
 from volcano_py.scheduler.model.jobs.native_gangs import scheduled_condition
@@ -59,19 +59,19 @@ def native_jobs(
         leaves = [leaf.group for leaf in tree.pod_groups()] if tree is not None else [group]
         namespace = group.metadata.namespace
         members = frozenset(f"{NATIVE}/{leaf.metadata.name}" for leaf in leaves)
-        mine = [count.get((namespace, member), Members()) for member in sorted(members)]
+        mine = [count.get((namespace, member), GroupMembers()) for member in sorted(members)]
         manifest = _manifest(name, group, tree, problem, mine)
         found[f"{namespace}/{name}"] = NativeJob(manifest, tree, problem, members)
     return found
 
 
-def counted(pods: Iterable[Manifest]) -> dict[tuple[str, str], Members]:
+def counted(pods: Iterable[Manifest]) -> dict[tuple[str, str], GroupMembers]:
     """The pods of each native PodGroup that have not ended, by namespace and name."""
     found: dict[tuple[str, str], list[str]] = {}
     for pod in pods:
         if pod["group"].startswith(f"{NATIVE}/") and pod["phase"] not in _ENDED:
             found.setdefault((pod["metadata"]["namespace"], pod["group"]), []).append(pod["nodeName"])
-    return {key: Members(len(nodes), tuple(filter(None, nodes))) for key, nodes in found.items()}
+    return {key: GroupMembers(len(nodes), tuple(filter(None, nodes))) for key, nodes in found.items()}
 
 
 def tree_rows(job: NativeJob, pods: Iterable[Manifest], nodes: Mapping[str, Manifest]) -> tuple[GroupRow, ...]:
@@ -83,7 +83,7 @@ def tree_rows(job: NativeJob, pods: Iterable[Manifest], nodes: Mapping[str, Mani
     def label(node: str, key: str) -> str:
         return str(nodes[node]["metadata"]["labels"].get(key, "")) if node in nodes else ""
 
-    return tuple(group_rows(job.tree, lambda name: count.get((namespace, f"{NATIVE}/{name}"), Members()), label))
+    return tuple(group_rows(job.tree, lambda name: count.get((namespace, f"{NATIVE}/{name}"), GroupMembers()), label))
 
 
 def _in_circle(group: gang.CompositePodGroup, composites: Mapping[str, gang.CompositePodGroup]) -> bool:
@@ -96,7 +96,9 @@ def _in_circle(group: gang.CompositePodGroup, composites: Mapping[str, gang.Comp
     return True
 
 
-def _manifest(name: str, group: AnyGroup, tree: GroupTree | None, problem: str, members: list[Members]) -> Manifest:
+def _manifest(
+    name: str, group: AnyGroup, tree: GroupTree | None, problem: str, members: list[GroupMembers]
+) -> Manifest:
     meta, spec = group.metadata, group.spec
     texts = {**(meta.annotations or {}), **(meta.labels or {})}
     placed, exist = sum(len(m.nodes) for m in members), sum(m.pods for m in members)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.framework.cause import Cause
+from volcano_py.scheduler.framework.jobs.planned_moves import planned_moves_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.planned_moves import planned_moves_of
 from volcano_py.scheduler.framework.session import Session
 
 

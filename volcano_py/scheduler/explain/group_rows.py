@@ -11,7 +11,7 @@ from typing import NamedTuple
 from volcano_py.scheduler.model.jobs.group_tree import GroupTree
 
 
-class Members(NamedTuple):
+class GroupMembers(NamedTuple):
     """The pods that name a PodGroup: how many exist, and the nodes of those that have one."""
 
     pods: int = 0
@@ -44,7 +44,7 @@ class GroupRow(NamedTuple):
 
 
 def group_rows(
-    tree: GroupTree, members: Callable[[str], Members], label: Callable[[str, str], str], depth: int = 0
+    tree: GroupTree, members: Callable[[str], GroupMembers], label: Callable[[str, str], str], depth: int = 0
 ) -> list[GroupRow]:
     """The rows of a tree, or of one PodGroup. `members`: of a PodGroup by name. `label`: the value of a label of a
     node."""

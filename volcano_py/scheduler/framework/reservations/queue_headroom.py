@@ -1,7 +1,7 @@
 """What of a gang the limits of its queue do not permit now, by resource. Not in Volcano.
 
 The plugins with limits answer for whole tasks. The answer needed here is an amount: a queue that may hold 53.75 more
-pods lacks less than one that may hold 53. So they are asked about small parts of what the gang requests.
+pods lacks less than one that may hold 53. So each answers for small parts of what the gang requests.
 """
 
 from __future__ import annotations

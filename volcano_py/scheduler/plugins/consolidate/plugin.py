@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.jobs.planned_moves import GangMoves, PlannedMoves
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.planned_moves import GangMoves, PlannedMoves
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
