@@ -8,6 +8,7 @@ docs/releases.md          the support window in it, from the workflows
 docs/crds.md              the fields of all kinds, from the CRDs
 docs/client-reference.md  the Python client, from its docstrings
 docs/gangs-compared.md    gangs of the session and of kube-scheduler, from runs of both
+docs/kubernetes-versions.md  kinds and fields of each version of Kubernetes, from its schemas
 docs/tour.md, examples.md  from README.md and examples/README.md
 docs/rule-tests.md        the tests of each rule, plugin and action, found by its name
 """
@@ -43,6 +44,7 @@ from volcano_py.scheduler.shadow.metrics import ShadowMetrics
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 import gangs_compared  # noqa: E402
+import kubernetes_versions  # noqa: E402
 import reference_pages  # noqa: E402
 import support  # noqa: E402
 
@@ -295,6 +297,7 @@ PAGES = {
     "crds.md": reference_pages.crds,
     "client-reference.md": reference_pages.client_reference,
     "gangs-compared.md": gangs_compared.page,
+    "kubernetes-versions.md": kubernetes_versions.page,
     "tour.md": reference_pages.tour,
     "examples.md": reference_pages.examples,
 }

@@ -239,7 +239,7 @@ def test_lint(values: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["1.31", "1.32", "1.33", "1.34", "1.35", "1.36"])
+@pytest.mark.parametrize("version", ["1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"])
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 def test_documents_are_valid_for_kubernetes(values: Path, version: str) -> None:
     import kubernetes_validate

@@ -323,3 +323,13 @@ async def test_catching_up_fails_if_the_server_cannot_be_read(api, client):
         api.fault("GET limit=1", status(403, "Forbidden", "not you"))
         with pytest.raises(Forbidden):
             await w.informer.catch_up(0.02)
+
+
+async def test_a_kind_that_the_cluster_lacks_is_reported_once(api, client, caplog):
+    api.fault("GET /api/v1/pods", lambda r: status(404, "NotFound", "no such resource"), times=15)
+    with caplog.at_level("INFO"):
+        async with Watched(client, optional=True, backoff=Backoff(0.001, 0.002)) as watched:
+            await watched.until(lambda: not api.faults[0].times)
+            api.put("pods", pod("late"))
+            await watched.until(lambda: watched.events == [("add", "late")])
+    assert len([r for r in caplog.records if r.getMessage().startswith("pods: ")]) == 1

@@ -92,6 +92,8 @@ class Informer(Generic[T]):
         self._prepare = prepare
         self._optional = optional
         self._broken = 0
+        self._looked = False
+        """Whether the versions that are served were read again since the last watch was open."""
         self._reported: dict[str, str] = {}
         self._doubted: set[str] = set()
         """Keys whose objects the next list replaces, also if they have its version."""
@@ -221,13 +223,13 @@ class Informer(Generic[T]):
             if not self._backoff.failures:
                 self._backoff.failures += 1
                 return 0.0
-        elif isinstance(error, NotFound) and self._versions and self.resource_version:
-            self.resource_version = ""  # this version is not served any more
-            if not self._backoff.failures:
-                self._backoff.failures += 1
-                return 0.0
+        elif isinstance(error, NotFound) and self._versions and self.resource_version and not self._looked:
+            self.resource_version, self._looked = "", True  # this version is not served any more
+            return 0.0
         elif isinstance(error, NotFound | Forbidden):
-            if first:
+            if isinstance(error, NotFound) and self._versions:
+                self.resource_version = ""
+            if first and not (self._optional and self._backoff.failures):
                 level = logging.INFO if self._optional else logging.ERROR
                 what = remedy(error, self.rt, ("list", "watch"), self._namespace)
                 log.log(level, "%s: %s%s", self.rt.plural, error, f"; {what}" if what else "")
@@ -299,7 +301,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(self._backoff.next())
 
     def _opened(self) -> None:
-        self.connected = True
+        self.connected, self._looked = True, False
         self.error = None
 
     def _apply(self, event: WatchEvent[Any]) -> None:
