@@ -1,4 +1,4 @@
-"""The limit of owners in fairshare: bad values, and random queues judged by hand-written arithmetic."""
+"""The limit of owners in fairshare: bad values, and random queues checked by hand-written arithmetic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_bad_limit_is_a_warning(value: float) -> None:
 
 
 def played(seed: int, limit: float) -> tuple[Counter[str], Counter[str], set[str], set[str]]:
-    """What each owner held before (as cpus), what was placed, who holds or wants something, and who waits."""
+    """What each owner held before (as cpus), what was placed, who holds or wanted something, and who waits."""
     rng = random.Random(seed)
     left = dict.fromkeys(range(NODES), CPUS)
     before: Counter[str] = Counter()
@@ -41,10 +41,10 @@ def played(seed: int, limit: float) -> tuple[Counter[str], Counter[str], set[str
                 "metadata": {"labels": {"volcano.sh/owner": owner}},
                 "tasks": {"x": task},
             }
-    wants: dict[str, tuple[str, int]] = {}
+    wanted: dict[str, tuple[str, int]] = {}
     for i in range(rng.randrange(2, 7)):
         owner, cpu = rng.choice(list(OWNERS)), rng.choice((1, 1, 2, 4))
-        wants[f"w{i}"] = owner, cpu
+        wanted[f"w{i}"] = owner, cpu
         jobs[f"w{i}"] = {"metadata": {"labels": {"volcano.sh/owner": owner}}, "each": {"cpu": cpu}}
     plugins = [["gang"], [{"fairshare": {"limit": limit, "weights": OWNERS}}, "predicates", "nodeorder"]]
     conf = load(configuration({"actions": "enqueue, allocate", "plugins": plugins}), REGISTRY.actions)
@@ -54,10 +54,10 @@ def played(seed: int, limit: float) -> tuple[Counter[str], Counter[str], set[str
     bound = {key.removeprefix("default/").removesuffix("-0") for key in result.bound}
     placed = Counter(dict.fromkeys(OWNERS, 0))
     for name in bound:
-        owner, cpu = wants[name]
+        owner, cpu = wanted[name]
         placed[owner] += cpu
-    active = set(before) | {owner for owner, _ in wants.values()}
-    waiting = {owner for name, (owner, _) in wants.items() if name not in bound}
+    active = set(before) | {owner for owner, _ in wanted.values()}
+    waiting = {owner for name, (owner, _) in wanted.items() if name not in bound}
     return before, placed, active, waiting
 
 
@@ -79,7 +79,7 @@ def test_no_one_takes_more_than_its_share_while_another_one_waits() -> None:
 
 
 def test_without_it_some_do() -> None:
-    """The judge finds what the limit prevents: the decisions without it, judged as if it were 1."""
+    """The check finds what the limit prevents: decisions without it, checked as if it were 1."""
     found = 0
     for seed in range(60):
         before, placed, active, waiting = played(seed, 0.0)
