@@ -21,6 +21,7 @@ from volcano_py.api.kinds import (
     JOBFLOW,
     MUTATINGWEBHOOKCONFIGURATION,
     NODE,
+    OPTIONAL,
     QUEUE,
     VALIDATINGWEBHOOKCONFIGURATION,
     VOLCANO,
@@ -205,7 +206,7 @@ def _crds(facts: Facts) -> Iterator[Finding]:
             f"{_counted(len(missing), 'CRD is', 'CRDs are')} not installed: {', '.join(missing)}",
             "the chart installs them",
         )
-    for name in sorted(there.keys() - ours):
+    for name in sorted(there.keys() - ours - {f"{rt.plural}.{rt.group}" for rt in OPTIONAL}):
         if name.endswith(".volcano.sh"):
             yield Finding("note", f"CRD {name} is not used by volcano_py", "its objects are not changed")
 

@@ -179,3 +179,15 @@ def test_a_bad_default_is_a_warning() -> None:
     for text in ("soon", "0s", "-1h"):
         plugin = AdvanceReservation({"default-run-time": text})
         assert "jobs without a limit are not expected to end" in plugin.warnings[0] and plugin.default_run_time is None
+
+
+def test_a_model_that_is_built_again_has_the_same_nodes() -> None:
+    simulation = simulated({"nodeCount": 1, "status": {"nodes": ["n2"]}})
+    assert cycle(simulation, START)[1].nodes == ["n2"]
+    cluster = simulation.cluster
+    [found], nodes = cluster.others["Reservation"].values(), list(cluster.nodes.objects)
+    cluster.reset()
+    for node in nodes:
+        cluster.upsert("Node", node)
+    cluster.upsert("Reservation", found)
+    assert cycle(simulation, START)[1].nodes == ["n2"]

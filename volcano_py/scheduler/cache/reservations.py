@@ -74,9 +74,12 @@ class ReservationObjects:
             self._on_change()
 
     def _put(self, found: Reservation) -> None:
-        known = self._model().others.get(RESERVATION.kind, {}).get(found.metadata.name)
+        objects = self._model().others.get(RESERVATION.kind, {})
+        known = objects.get(found.metadata.name)
         if known is not None and (known.metadata.uid, known.spec) == (found.metadata.uid, found.spec):
-            return  # only its status has changed
+            # Only its status has changed, which causes no cycle. A model that is built again reads the nodes from it.
+            objects[found.metadata.name] = found
+            return
         self._model().upsert(RESERVATION.kind, found)
         self._on_change()
 

@@ -131,6 +131,13 @@ QUEUE_UNUSABLE = _reason(
 )
 _LIMIT = "queue:n path:n resource:n requested:a held:a limit:a missing:a"
 _LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {limit}: {missing} is missing"
+OWNER_LIMIT = _reason(
+    "OwnerLimit",
+    _AREA,
+    "Owner {owner} holds {held} of the cluster and may hold {limit} while {other}, who has used less, waits.",
+    "owner:n held:x limit:x other:x",
+    "Wait until the jobs of the other owner have started, or raise limit or weights of the plugin fairshare.",
+)
 ENQUEUE_LIMIT = _reason(
     "EnqueueQueueLimit",
     _AREA,

@@ -45,6 +45,8 @@ class KeptWindows:
     """By name: what is wrong with the nodes."""
     held: dict[str, Reserved] = field(default_factory=dict)
     """By name: all of its nodes as a reservation for the plans of others."""
+    on_nodes: dict[str, tuple[object, tuple[dict[str, str], int]]] = field(default_factory=dict)
+    """By name: what is used there, and how many other pods run there, with what it was counted from."""
     statuses: dict[str, ReservationStatus] = field(default_factory=dict)
     """By name: what is to be written; empty while the plugin is not configured."""
 
@@ -221,7 +223,7 @@ def _forget(kept: KeptWindows, name: str) -> None:
     found = kept.read.pop(name, None)
     if found is not None:
         kept.nodes.pop(found[0].metadata.uid, None)
-    for of in (kept.columns, kept.problems, kept.held, kept.statuses):
+    for of in (kept.columns, kept.problems, kept.held, kept.on_nodes, kept.statuses):
         of.pop(name, None)
     kept.version = None
 

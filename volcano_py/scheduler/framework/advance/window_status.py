@@ -62,6 +62,11 @@ def _on_nodes(session: Session, book: AdvanceBook, window: ReservedWindow) -> tu
     """What the pods request that may use the nodes, and the number of those that may not. Pods without a job, such as
     those of DaemonSets, are not counted."""
     pods, table = running_pods(session.cluster), session.table
+    kept = session.cluster.keep(KeptWindows)
+    version = (id(pods), pods.version, id(window), book.nodes(window))
+    known = kept.on_nodes.get(window.name)
+    if known is not None and known[0] == version:
+        return known[1]
     here = np.zeros(len(table), dtype=bool)
     here[book.nodes(window)] = True
     used, others = np.zeros(len(pods.amounts)), 0
@@ -82,4 +87,5 @@ def _on_nodes(session: Session, book: AdvanceBook, window: ReservedWindow) -> tu
     for name, row in table.rows.items():
         if name != PODS and used[row] > 0:
             total[name] = float(used[row])
-    return total.quantities(), others
+    kept.on_nodes[window.name] = version, (total.quantities(), others)
+    return kept.on_nodes[window.name][1]

@@ -28,6 +28,7 @@ from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.fairshare.owner_limits import OwnerLimits
 from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 
 _DAY = 86_400.0
@@ -52,6 +53,9 @@ class Fairshare(Plugin):
         """By owner: the weight of its share; 1 for others."""
         resources: list[str] = field(default_factory=list)
         """The resources that count, such as nvidia.com/gpu; empty: all."""
+        limit: float = 0.0
+        """How many times its deserved share an owner may hold while another one of the queue, who has used less,
+        waits; 0: no limit."""
 
     arguments: Arguments
 
@@ -60,6 +64,10 @@ class Fairshare(Plugin):
         read = self.arguments
         self.half_life = self._seconds("half-life", read.half_life, 7 * _DAY)
         self.ahead = self._seconds("ahead", read.ahead, 3600.0)
+        self.limit = read.limit
+        if not (isfinite(self.limit) and self.limit >= 0):
+            self.warn(f"argument limit is {self.limit}, and must be at least 0; there is no limit")
+            self.limit = 0.0
         self.weights: dict[str, float] = {}
         for owner, weight in read.weights.items():
             if isfinite(weight) and weight > 0:
@@ -104,11 +112,33 @@ class Fairshare(Plugin):
             lambda task, _: self._moved(task, -1),
             allocate_run=lambda tasks, _: self._moved(tasks[0], +len(tasks)),
         )
+        if self.limit:
+            self._add_limits(session, totals)
         used: dict[str, float] = defaultdict(float)
         for owner, amount in usage.used.items():
             used[owner.queue] += amount
         for queue in session.queues:
             session.gauges.append(("queue_decayed_usage_seconds", {"queue_name": queue}, used[queue]))
+
+    def _add_limits(self, session: Session, held: Mapping[Owner, float]) -> None:
+        def weight(owner: Owner) -> float:
+            return self.weights.get(owner.name, 1.0)
+
+        limits = OwnerLimits(
+            session,
+            self.limit,
+            held,
+            lambda job: self._owner(job.model),
+            weight,
+            lambda owner: self._of_owner.get(owner, 0.0) / weight(owner),
+            lambda task: self._share(task.request),
+        )
+        session.add_allocatable(limits.permits)
+        session.add_event_handler(
+            lambda task, _: limits.moved(task, +1),
+            lambda task, _: limits.moved(task, -1),
+            allocate_run=lambda tasks, _: limits.moved(tasks[0], +len(tasks)),
+        )
 
     # ---- usage -----------------------------------------------------------------------------------------------
 
