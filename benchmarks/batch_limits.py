@@ -93,7 +93,7 @@ def main() -> None:
     given = parser.parse_args()
     traces = [Trace(seed) for seed in range(FIRST_SEED, FIRST_SEED + given.seeds)]
     print("| limits | limit-exponent |", " | ".join(HEAD), "|")
-    rows = [(power, 0.75) for power in (0.0, 0.25, 0.5, 0.75, 1.0)] + [(1.0, e) for e in (0.0, 0.25, 0.5, 1.0)]
+    rows = [(power, 1.0) for power in (0.0, 0.25, 0.5, 0.75, 1.0)] + [(1.0, e) for e in (0.0, 0.25, 0.5, 0.75)]
     for power, exponent in rows:
         columns = list(zip(*(trace.ratios(exponent, power) for trace in traces), strict=True))
         cells = []

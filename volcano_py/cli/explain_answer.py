@@ -14,7 +14,7 @@ from volcano_py.cli.explain_facts import KINDS, Facts
 from volcano_py.cli.explain_groups import members_of, native_report, rows_of, stated
 from volcano_py.cli.wrapping import counted
 from volcano_py.scheduler.explain.explanation import missing_group
-from volcano_py.scheduler.explain.group_rows import GroupRow
+from volcano_py.scheduler.explain.groups.group_rows import GroupRow
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
 from volcano_py.scheduler.explain.table import (
     FAILED_CREATE,

@@ -8,7 +8,7 @@ from volcano_py.api import core, names
 from volcano_py.api.gang import SCHEDULED_TYPES, AnyGroup
 from volcano_py.api.meta import Condition
 from volcano_py.cli.explain_facts import Facts
-from volcano_py.scheduler.explain.group_rows import GroupMembers, GroupRow, group_rows
+from volcano_py.scheduler.explain.groups.group_rows import GroupMembers, GroupRow, group_rows
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE, NATIVE_KINDS
 from volcano_py.scheduler.model.jobs.group_tree import MOST_ABOVE, GroupTree, least_of

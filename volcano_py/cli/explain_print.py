@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from volcano_py.cli.explain_answer import Answer
-from volcano_py.scheduler.explain.group_rows import GroupRow
+from volcano_py.scheduler.explain.groups.group_rows import GroupRow
 
 _MOST_MOMENTS = 12
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from volcano_py.cli.wrapping import counted
 from volcano_py.dashboard.jobs import JobRow, seconds
-from volcano_py.scheduler.explain.group_rows import GroupRow
+from volcano_py.scheduler.explain.groups.group_rows import GroupRow
 from volcano_py.scheduler.explain.table import REASONS
 
 Manifest = dict[str, Any]

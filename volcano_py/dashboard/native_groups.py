@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from volcano_py.api import gang, names, scheduling
 from volcano_py.api.gang import AnyGroup
-from volcano_py.scheduler.explain.group_rows import GroupMembers, GroupRow, group_rows
+from volcano_py.scheduler.explain.groups.group_rows import GroupMembers, GroupRow, group_rows
 from volcano_py.scheduler.model.jobs.group_names import COMPOSITE, NATIVE
 from volcano_py.scheduler.model.jobs.group_tree import MOST_ABOVE, GroupTree, parent_of, tree_of
 from volcano_py.scheduler.model.jobs.native_gangs import scheduled_condition

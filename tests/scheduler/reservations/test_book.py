@@ -143,7 +143,7 @@ def test_bad_arguments_are_warnings() -> None:
         "reservations is 100, and must be from 0 to 64; 1 is used",
         "large is 0.0, and must be above 0; 0.125 is used",
         "hold-ratio is -1.0, and must be at least 0; 0 is used",
-        "limit-exponent is 3.0, and must be from 0 to 2; 0.75 is used",
+        "limit-exponent is 3.0, and must be from 0 to 2; 1 is used",
     ]
 
 

@@ -8,7 +8,7 @@ from volcano_py.dashboard.jobs import seconds
 from volcano_py.dashboard.ui.draw_jobs import phase_badge
 from volcano_py.dashboard.ui.markup import Child, Markup, badge, empty, joined, link, table, tag
 from volcano_py.dashboard.ui.times import age, clock, duration
-from volcano_py.scheduler.explain.group_rows import GroupRow
+from volcano_py.scheduler.explain.groups.group_rows import GroupRow
 
 PHASES = {"Running": "good", "Succeeded": "done", "Pending": "wait", "Terminating": "wait"}
 

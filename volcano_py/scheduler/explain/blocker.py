@@ -12,7 +12,7 @@ from collections.abc import Callable
 from volcano_py.scheduler.explain import table
 from volcano_py.scheduler.explain.claimants import claimants
 from volcano_py.scheduler.explain.gang_moves import moves_cause
-from volcano_py.scheduler.explain.group_trees import domain_cause, missing_groups
+from volcano_py.scheduler.explain.groups.group_trees import domain_cause, missing_groups
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.rejected_pods import rejection_of

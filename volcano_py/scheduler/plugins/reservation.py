@@ -16,10 +16,11 @@ from typing import Any, Literal
 from msgspec import field
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.book import Book, Holder
-from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in, unusable_in
 from volcano_py.scheduler.framework.reservations.first_jobs import (
     SHORTEST,
     FirstJobsRule,
@@ -54,7 +55,7 @@ class Reservation(Plugin):
         large_order: Literal["size", "slowdown"] = field(default="size", name="large-order")
         """Which large jobs come first: size, those with the most time waited times size; slowdown, those that have
         waited longest for their limit."""
-        limit_exponent: float = field(default=0.75, name="limit-exponent")
+        limit_exponent: float = field(default=1.0, name="limit-exponent")
         """For slowdown: the time waited is divided by this power of the limit; 0: the limit does not count."""
         hold_ratio: float = field(default=0.0, name="hold-ratio")
         """Nodes are held for a job once it has waited this many times as long as they would be held; 0: at once."""
@@ -101,8 +102,8 @@ class Reservation(Plugin):
             ratio = 0.0
         exponent = read.limit_exponent
         if not 0 <= exponent <= 2:
-            self.warn(f"argument limit-exponent is {exponent}, and must be from 0 to 2; 0.75 is used")
-            exponent = 0.75
+            self.warn(f"argument limit-exponent is {exponent}, and must be from 0 to 2; 1 is used")
+            exponent = 1.0
         self.rule = FirstJobsRule(patience, large, large_patience, oldest_first, read.large_order, exponent, ratio)
         self.queue_share = read.queue_share
         if not 0 < self.queue_share <= 1:
@@ -127,9 +128,16 @@ class Reservation(Plugin):
             session.add_job_order(lambda job: self._work(session, job, sizes))
         elif reserves and self.short:
             session.add_job_order(lambda job: int(self._is_long(session, job)))
+        session.add_job_enqueueable(lambda job: self._report_limit(session, job))
         if first:  # otherwise nothing is held in this session
             session.add_filters(book)
             session.add_event_handler(book.placed, book.removed)
+
+    def _report_limit(self, session: Session, job: SessionJob) -> Vote:
+        """An Event for a limit that is not usable, before the job is admitted."""
+        if problem := unusable_in(session, job.uid):
+            session.note(job, "Warning", "InvalidMaxRunTime", f"{problem}; the job has no limit")
+        return Vote.ABSTAIN
 
     def _learned(self, session: Session) -> LearnedRunTimes:
         """What is known about the run times of jobs, with those that have ended since the last session."""

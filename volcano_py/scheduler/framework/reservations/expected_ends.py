@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.reservations.job_kinds import Kind, kind_of
 from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
 from volcano_py.scheduler.framework.reservations.running_pods import RunningPods, running_pods
-from volcano_py.scheduler.framework.reservations.stated_limits import limit_of
+from volcano_py.scheduler.framework.reservations.stated_limits import limit_of, unusable_limit
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 
@@ -154,10 +155,21 @@ def limit_in(session: Session, uid: str, estimates: Estimates) -> float | None:
     return estimates.limit(*known[uid])
 
 
+def unusable_in(session: Session, uid: str) -> str:
+    """Which limit of a job counts as none, and why; empty: none."""
+    job = session.cluster.jobs.get(uid)
+    if job is None:
+        return ""
+    known = state_of(session.cluster, "unusable limits", None, lambda _: dict[str, str](), _forget)
+    if uid not in known:
+        known[uid] = unusable_limit(job)
+    return known[uid]
+
+
 _Limits = dict[str, tuple[Kind, float | None]]
 """The kinds and limits that were read since a job changed last, by job."""
 
 
-def _forget(known: _Limits, cluster: Cluster, changed: set[str]) -> None:
+def _forget(known: dict[str, Any], cluster: Cluster, changed: set[str]) -> None:
     for uid in changed:
         known.pop(uid, None)

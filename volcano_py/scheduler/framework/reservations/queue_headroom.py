@@ -1,7 +1,7 @@
 """What of a gang the limits of its queue do not permit now, by resource. Not in Volcano.
 
 The plugins with limits answer for whole tasks. The answer needed here is an amount: a queue that may hold 53.75 more
-pods lacks less than one that may hold 53. So each answers for small parts of what the gang requests.
+pods lacks less than one that may hold 53. So the question is about small parts of what the gang requests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lacking_in_queue(session: Session, queue: Queue, gang: Sequence[GangMembers]
         if name not in rows:
             continue
         task = next(m.task for m in gang if m.task is not None and name in dict(m.task.spec_class.demands))
-        parts = session.limits.how_many_allocatable(queue, _asking_for(task, name, amount / _PARTS), _PARTS)
+        parts = session.limits.how_many_allocatable(queue, _requesting(task, name, amount / _PARTS), _PARTS)
         if not parts and session.limits.allocatable(queue, task):
             parts = _PARTS  # how many is unknown
         needs = sum(float(members.needs[rows[name]]) * members.count for members in gang)
@@ -42,9 +42,9 @@ def lacking_in_queue(session: Session, queue: Queue, gang: Sequence[GangMembers]
     return lacking
 
 
-def _asking_for(task: Task, name: str, amount: float) -> Task:
-    """A task that requests this amount of one resource, to ask the limits about."""
-    asking = copy(task)
-    asking.spec_class = copy(task.spec_class)
-    asking.spec_class.demands = [(name, amount)]
-    return asking
+def _requesting(task: Task, name: str, amount: float) -> Task:
+    """A task that requests this amount of one resource, for the question."""
+    probe = copy(task)
+    probe.spec_class = copy(task.spec_class)
+    probe.spec_class.demands = [(name, amount)]
+    return probe

@@ -41,6 +41,20 @@ def limit_of(job: Job) -> float | None:
     return longest or None
 
 
+def unusable_limit(job: Job) -> str:
+    """Which stated limit of a job counts as none, and why; empty: none."""
+    stated = [job.pod_group.metadata] if job.pod_group is not None else []
+    stated += [task.pod.metadata for task in job.tasks.values()]
+    for meta in stated:
+        annotations, labels = meta.annotations or {}, meta.labels or {}
+        if _stated(annotations, labels) != inf:
+            continue
+        kind, name = ("annotation", MAX_RUN_TIME) if annotations.get(MAX_RUN_TIME) else ("label", KUEUE_MAX_EXEC_TIME)
+        given = annotations.get(name) or labels.get(name)
+        return f"{kind} {name}: {given!r} is not a duration (2h30m) or a number of seconds, above 0 and up to 366 days"
+    return ""
+
+
 def limit_of_manifest(job: Mapping[str, Any]) -> float | None:
     """The limit that a Job of Volcano states, by its manifest, as its pods will have it."""
     meta = job.get("metadata") or {}
