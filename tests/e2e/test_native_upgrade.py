@@ -61,6 +61,7 @@ async def pods(site: Site, name: str) -> list[tuple[str, str]]:
     return [(pod["metadata"]["uid"], pod["spec"].get("nodeName", "")) for pod in found]
 
 
+@pytest.mark.slow
 async def test_running_pods_stay_and_gangs_that_wait_keep_their_place(tmp_path: Path) -> None:
     (tmp_path / "scheduler.conf").write_text(CONF)
     async with running(tmp_path, "1.36") as site:
