@@ -33,16 +33,13 @@ class MovablePod(Struct):
     cost: float
 
 
-def movable_pods(
-    session: Session, running: Iterable[Task], longest: float, priority: int
-) -> dict[int, list[MovablePod]]:
-    """By column of the node, the cheapest first. `longest`: pods that would lose more seconds of work are not moved;
-    `priority`: pods of a higher one are not moved either."""
+def movable_pods(session: Session, running: Iterable[Task], longest: float) -> dict[int, list[MovablePod]]:
+    """By column of the node, the cheapest first. `longest`: pods that would lose more seconds of work are not moved."""
     found: dict[int, list[MovablePod]] = {}
     for task in running:
         node = session.node_of(task)
         kind = _kind(session, task)
-        if node is None or kind is None or task.priority > priority or task.pod.metadata.controller is None:
+        if node is None or kind is None or task.pod.metadata.controller is None:
             continue
         job = session.jobs.get(task.job)
         queue = session.queues.get(job.queue) if job is not None else None
@@ -56,6 +53,11 @@ def movable_pods(
     for pods in found.values():
         pods.sort(key=lambda pod: (pod.cost, pod.share, pod.task.key))
     return found
+
+
+def movable_for(movable: dict[int, list[MovablePod]], priority: int) -> dict[int, list[MovablePod]]:
+    """Those that may be moved for a gang: pods of a higher priority stay."""
+    return {node: [pod for pod in pods if pod.task.priority <= priority] for node, pods in movable.items()}
 
 
 def share_of(session: Session, task: Task) -> float:

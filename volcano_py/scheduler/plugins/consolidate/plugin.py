@@ -28,7 +28,7 @@ from volcano_py.scheduler.plugins.consolidate.held_targets import (
     TargetFilter,
     target_of,
 )
-from volcano_py.scheduler.plugins.consolidate.movable import movable_pods, within_budgets
+from volcano_py.scheduler.plugins.consolidate.movable import movable_for, movable_pods, within_budgets
 
 _MOST = 64
 
@@ -70,7 +70,7 @@ class Consolidate(Plugin):
     def _victims(self, session: Session, running: list[Task]) -> list[Task]:
         if self._moves.moved:
             return []  # what was moved starts first
-        tried = 0
+        tried, movable = 0, None
         for job in _in_order(session):
             wakes = max(job.created + self.patience, self._moves.at.get(job.uid, -inf) + AGAIN)
             if session.now < wakes:
@@ -79,8 +79,10 @@ class Consolidate(Plugin):
             tried += 1
             if tried > self.gangs:
                 break
+            if movable is None:
+                movable = movable_pods(session, running, self.longest)
             priority = max((task.priority for task in job.tasks.values()), default=0)
-            found = plan_for(session, job, movable_pods(session, running, self.longest, priority))
+            found = plan_for(session, job, movable_for(movable, priority))
             if found is not None and self._holds(session, job, found):
                 session.shared(PlannedMoves, PlannedMoves).of[job.uid] = found
                 return self._report(session, job, found)
