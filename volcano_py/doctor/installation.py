@@ -26,7 +26,7 @@ from volcano_py.kube.remedies import UPDATE_CRDS
 from volcano_py.webhooks.registration import PREFIX
 
 Manifest = dict[str, Any]
-SUPPORTED = ((1, 31), (1, 36))
+SUPPORTED = ((1, 31), (1, 37))
 """The oldest and the newest version of Kubernetes that the tests run on."""
 MAX_SKEW = 5.0
 """Seconds; Leases, back-offs and `sla` compare times of several machines."""
