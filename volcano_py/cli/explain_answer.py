@@ -106,25 +106,12 @@ def answer(facts: Facts, scheduler: str, unblock: bool) -> Answer:
 
 def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     subject = f"{facts.kind} {facts.key}"
-    deleted = facts.subject["metadata"].get("deletionTimestamp")
-    if deleted:
-        return Answer(subject, "deleting", _being_deleted(facts, str(deleted)))
-    if facts.kind == "pod" and (node := (facts.subject.get("spec") or {}).get("nodeName")):
-        phase = (facts.subject.get("status") or {}).get("phase") or "Pending"
-        return Answer(subject, "running", f"Pod {facts.key} is bound to node {node}; its phase is {phase}.")
-    phase = str(((facts.subject.get("status") or {}).get("state") or {}).get("phase", ""))
-    if facts.kind == "job" and phase == batch.COMPLETED:
-        return Answer(subject, "completed", f"Job {facts.key} is Completed: all of its work is done.")
+    if (over := _over(facts, subject)) is not None:
+        return over
     early = _without_cycle(facts, scheduler)
-    counts = facts.subject.get("status") or {}
-    if early is not None and counts.get("running") and not counts.get("pending"):
-        names_other = early.fields["scheduler"] if early.code == WRONG_SCHEDULER.code else scheduler
-        running = counted(int(counts["running"]), "pod")
-        runs = "runs" if counts["running"] == 1 else "run"
-        verdict = f"{running} of {subject} {runs}, and none is pending; their scheduler is {names_other}."
-        return Answer(subject, "running", verdict)
     if early is not None:
-        return _of_profile(facts, subject, early) or _pending(subject, early)
+        elsewhere = _runs_elsewhere(facts, subject, early, scheduler)
+        return elsewhere or _of_profile(facts, subject, early) or _pending(subject, early)
     if _lacks(facts):
         return _reported(facts, subject)
     if problem := _failed_create(facts):
@@ -169,6 +156,32 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
     if unblock and is_over(trials):
         result.notes.append("many jobs wait, so only some changes were tried; others may help as well")
     return result
+
+
+def _over(facts: Facts, subject: str) -> Answer | None:
+    """The answer about what does not wait any more: it is deleted, bound, or completed."""
+    deleted = facts.subject["metadata"].get("deletionTimestamp")
+    if deleted:
+        return Answer(subject, "deleting", _being_deleted(facts, str(deleted)))
+    status = facts.subject.get("status") or {}
+    if facts.kind == "pod" and (node := (facts.subject.get("spec") or {}).get("nodeName")):
+        phase = status.get("phase") or "Pending"
+        return Answer(subject, "running", f"Pod {facts.key} is bound to node {node}; its phase is {phase}.")
+    if facts.kind == "job" and str((status.get("state") or {}).get("phase", "")) == batch.COMPLETED:
+        return Answer(subject, "completed", f"Job {facts.key} is Completed: all of its work is done.")
+    return None
+
+
+def _runs_elsewhere(facts: Facts, subject: str, early: Cause, scheduler: str) -> Answer | None:
+    """The answer about a gang whose pods run, although the simulated cycle would not place it."""
+    counts = facts.subject.get("status") or {}
+    if not counts.get("running") or counts.get("pending"):
+        return None
+    names_other = early.fields["scheduler"] if early.code == WRONG_SCHEDULER.code else scheduler
+    running = counted(int(counts["running"]), "pod")
+    runs = "runs" if counts["running"] == 1 else "run"
+    verdict = f"{running} of {subject} {runs}, and none is pending; their scheduler is {names_other}."
+    return Answer(subject, "running", verdict)
 
 
 def _of_profile(facts: Facts, subject: str, early: Cause) -> Answer | None:

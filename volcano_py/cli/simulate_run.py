@@ -111,6 +111,17 @@ def run(
         note = "the manifests contain no Node, so no pod is placed; add nodes, or use a snapshot with --from"
         click.echo(wrapped(f"warning: {note}", sys.stderr, 9), err=True)
     results = [simulation.cycle(chosen) for _ in range(cycles)]
+    _warn(chosen, manifests, simulation, raw)
+    if output == "json":
+        document = {"cycles": [msgspec.to_builtins(r) for r in results]}
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    else:
+        for number, result in enumerate(results, 1):
+            _table(result, number if cycles > 1 else 0)
+
+
+def _warn(chosen: Configuration, manifests: list[Manifest], simulation: Simulation, raw: bool) -> None:
+    """Print what has no effect, and what is invalid."""
     for warning in (*chosen.warnings, *simulation.warnings):
         click.echo(wrapped(f"warning: {warning}", sys.stderr, 9), err=True)
     plugins = {option.name for tier in chosen.tiers for option in tier}
@@ -124,12 +135,6 @@ def run(
         click.echo(wrapped(text, sys.stderr, 10), err=True)
     for reason in simulation.refused:
         click.echo(wrapped(f"invalid: {reason}", sys.stderr, 9), err=True)
-    if output == "json":
-        document = {"cycles": [msgspec.to_builtins(r) for r in results]}
-        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    else:
-        for number, result in enumerate(results, 1):
-            _table(result, number if cycles > 1 else 0)
 
 
 def _kind_of(manifest: Manifest) -> str:

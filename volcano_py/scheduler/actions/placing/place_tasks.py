@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from volcano_py.scheduler.actions.allocate_arguments import settings
 from volcano_py.scheduler.actions.placing.arrangement import arranged, lacking
+from volcano_py.scheduler.actions.placing.gang_tasks import GangTasks
 from volcano_py.scheduler.actions.placing.place_run import SHORTEST, Runs
 from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, refill, task_queue
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.network.topology import ROOT
-from volcano_py.scheduler.framework.placement import Placement
-from volcano_py.scheduler.framework.search.fit_error_counts import count_fit_errors
 from volcano_py.scheduler.framework.search.fit_errors import FitErrors
 from volcano_py.scheduler.framework.search.label_domains import nodes_outside
 from volcano_py.scheduler.framework.session import Session
@@ -83,7 +78,6 @@ def _place_arranged(
 def _place_all(
     session: Session, queue: Queue, job: SessionJob, todo: TaskQueue, sub: SubJob | None, hyper_node: str
 ) -> tuple[Statement, bool]:
-    placement = session.placement
     statement = Statement(session)
     outside = None if hyper_node == ROOT else ~session.topology.mask(hyper_node)
     if outside is not None:
@@ -92,17 +86,9 @@ def _place_all(
         nowhere = not len(session.table) and not session.deviations.explain_topology
     if nowhere:
         return statement, False
-    rejected: dict[str, _RejectedByRole] = {}
-    """By role (only without own-verdict)."""
     _nominated_first(session, todo)
-    error_cache = not session.deviations.own_verdict and settings(session).error_cache
-    in_runs = (
-        len(todo) >= SHORTEST
-        and sub is None
-        and not job.sub_jobs
-        and outside is None
-        and session.deviations.own_verdict
-    )
+    gang = GangTasks(session, queue, job, sub, hyper_node, outside)
+    in_runs = len(todo) >= SHORTEST and gang.in_runs
     runs = Runs(session, queue, job, statement) if in_runs and not session.orders.task_order_moves else None
     while todo:
         if runs is not None and runs.place(todo) and session.states.job_ready(job):
@@ -111,43 +97,16 @@ def _place_all(
             break
         task = todo.pop()
         session.work.tasks_tried += 1
-        if not session.limits.allocatable(queue, task):
-            if session.deviations.explain_queue_limits:
-                job.job_fit_errors = _queue_limit(session, queue)
+        if gang.leaves_out(task):
             continue
-        if task.sched_gated:
-            if task.only_queue_gate and task.needs_queue_admission:
-                session.moves.remove_queue_gate(task)
-            continue
-        if (sub or job).task_has_fit_errors(task):
-            job.record_fit_errors(task, _like_its_role(session, job, task))
-            continue
-        error = session.rules.pre_predicate(task)
-        if error is not None:
-            count = len(session.table)
-            job.record_fit_errors(task, FitErrors({error: count}, count))
-            if job.need_continue_allocating(session.statuses, sub):
-                continue
-            break
-        if error_cache and task.role and task.role not in rejected:
-            rejected[task.role] = _RejectedByRole(outside, len(session.table))
-        of_role = rejected.get(task.role)
-        without = outside if of_role is None else of_role.nodes
-        node = _nominated(session, task, without)
+        node = gang.node_for(task)
         if node is None:
-            node = placement.best(task, without=without)
-            if of_role is not None:
-                of_role.add(placement, task)
-        if node is None:
-            errors = _fit_errors(session, task, hyper_node) if of_role is None else of_role.errors(hyper_node)
-            job.record_fit_errors(task, errors)
             if job.need_continue_allocating(session.statuses, sub):
                 continue
             break
         if place(session, statement, task, node) is not None:
             continue
-        if sub is not None and sub.constraint is not None and session.topology.leaf(node):
-            sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
+        gang.went_to(node)
         if _ready(session, job, sub):
             return statement, place_needed_best_effort(session, statement, job, sub)
     if _ready(session, job, sub):
@@ -250,65 +209,3 @@ def place_as_nominated(
 
 def _ready(session: Session, job: SessionJob, sub: SubJob | None) -> bool:
     return session.states.job_ready(job) if sub is None else session.states.sub_job_ready(job, sub)
-
-
-class _RejectedByRole:
-    """The nodes that rejected a pod of one role, and their reasons. These nodes are not tried for the next pod of the
-    role, which gets the same reasons. Volcano: the error cache of PredicateNodes."""
-
-    def __init__(self, outside: NDArray[np.bool_] | None, count: int) -> None:
-        self.nodes = np.zeros(count, dtype=bool) if outside is None else outside.copy()
-        """The excluded nodes."""
-        self._reasons: dict[str, int] = {}
-        self._unresolvable = np.zeros(count, dtype=bool)
-        self._count = 0
-
-    def add(self, placement: Placement, task: Task) -> None:
-        """Add the reasons of the nodes that were not excluded before."""
-        now = ~placement.accepted(task) & ~self.nodes
-        if not now.any():
-            return
-        found = count_fit_errors(placement, task, True, np.flatnonzero(now))
-        for reason, count in found.counts.items():
-            self._reasons[reason] = self._reasons.get(reason, 0) + count
-        if found.unresolvable is not None:
-            self._unresolvable |= found.unresolvable
-        self._count += found.nodes
-        self.nodes |= now
-
-    def errors(self, hyper_node: str) -> FitErrors:
-        """The fit errors of the next pod of the role."""
-        unresolvable = self._unresolvable.copy() if self._unresolvable.any() else None
-        errors = FitErrors(dict(self._reasons), self._count, unresolvable)
-        errors.hyper_node = "" if hyper_node == ROOT else hyper_node
-        return errors
-
-
-def _fit_errors(session: Session, task: Task, hyper_node: str) -> FitErrors:
-    if hyper_node == ROOT:
-        return session.placement.fit_errors(task)
-    return session.placement.fit_errors_within(task, hyper_node, session.topology.columns(hyper_node))
-
-
-def _like_its_role(session: Session, job: SessionJob, task: Task) -> FitErrors:
-    """The fit errors of a pod that is not tried: those of the first pod of its role."""
-    tried = job.role_errors.get(task.role)
-    if tried is not None and session.deviations.quiet_events:
-        return tried
-    return FitErrors(error=f"Task {task.name} with role spec {task.role} has already predicated failed, skip")
-
-
-def _queue_limit(session: Session, queue: Queue) -> str:
-    if queue.name in session.unusable_queues:
-        return session.unusable_queues[queue.name]
-    if queue.state != "Open":
-        return f"queue {queue.name} is {queue.state or 'not opened yet'}; a queue must be Open to get pods"
-    return f"queue {queue.name} would exceed its share or capability"
-
-
-def _nominated(session: Session, task: Task, without: NDArray[np.bool_] | None) -> int | None:
-    """The node on which pods were evicted for the task, if it still fits the task and is not excluded."""
-    node = session.nominated_node(task)
-    if node is None or (without is not None and without[node]) or not session.placement.fits_soon(task, node):
-        return None
-    return node if session.placement.accepted(task)[node] else None

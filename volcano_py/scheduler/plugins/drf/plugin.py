@@ -36,84 +36,91 @@ class Drf(Plugin):
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        whole = [(d, session.total[d]) for d in session.total.names()]
-
-        def dominant(allocated: Resource) -> float:
-            largest = 0.0
-            for d, of in whole:
-                part = allocated[d] / of
-                if part > largest:
-                    largest = part
-            return largest
-
-        def build(model: Cluster) -> Shares:
-            return {uid: dominant(job.allocated) for uid, job in model.jobs.items()}
-
-        def apply(kept: Shares, model: Cluster, changed: set[str]) -> None:
-            for uid in changed:
-                job = model.jobs.get(uid)
-                if job is None:
-                    kept.pop(uid, None)
-                else:
-                    kept[uid] = dominant(job.allocated)
-
-        shares = state_of(session.cluster, self.name, tuple(whole), build, apply, session.cluster.check_states)
-        moved: dict[str, Resource] = {}
+        self._session = session
+        self._whole = [(d, session.total[d]) for d in session.total.names()]
+        whole, check = tuple(self._whole), session.cluster.check_states
+        self._shares = state_of(session.cluster, self.name, whole, self._build, self._apply, check)
+        self._moved: dict[str, Resource] = {}
         """What the jobs hold that this session has changed."""
-        now: Shares = {}
-
-        def allocated(uid: str) -> Resource:
-            held = moved.get(uid)
-            if held is None:
-                held = moved[uid] = session.jobs[uid].model.allocated.clone()
-            return held
-
-        def gets(job: str, amount: Resource) -> None:
-            if job in moved or job in session.jobs:
-                now[job] = dominant(allocated(job).add(amount))
-
-        def on_deallocate(task: Task, node: int) -> None:
-            if task.job in session.jobs:
-                now[task.job] = dominant(allocated(task.job).sub_unchecked(task.request))
-
-        def preemptable(preemptor: Task, candidates: list[Task]) -> list[Task]:
-            if preemptor.job not in session.jobs:
-                return []
-            mine = dominant(allocated(preemptor.job).clone().add(preemptor.request))
-            left: dict[str, Resource] = {}
-            victims = []
-            for t in candidates:
-                if t.job not in session.jobs:
-                    continue
-                if t.job not in left:
-                    left[t.job] = allocated(t.job).clone()
-                theirs = dominant(left[t.job].sub_unchecked(t.request))
-                if mine < theirs or abs(mine - theirs) <= _DELTA:
-                    victims.append(t)
-            return held_by_more(preemptor, victims) if session.deviations.rank_holds else victims
-
-        def held_by_more(preemptor: Task, victims: list[Task]) -> list[Task]:
-            """The victims whose jobs, including them, hold more than the preemptor's job does now.
-
-            A task may add nothing to its job's share; two jobs with equal shares would then preempt each other in
-            turn.
-            """
-            mine = dominant(allocated(preemptor.job))
-            left: dict[str, Resource] = {}
-            for t in victims:
-                left.setdefault(t.job, allocated(t.job).clone()).sub_unchecked(t.request)
-            return [t for t in victims if dominant(left[t.job].clone().add(t.request)) > mine + _DELTA]
-
+        self._now: Shares = {}
         if session.enabled(self.name, "enableHierarchy"):
             _hierarchy(session)
+        now, shares = self._now, self._shares
         session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)), own=True)
-        session.add_preemptable(preemptable)
+        session.add_preemptable(self._preemptable)
         session.add_event_handler(
-            lambda task, _: gets(task.job, task.request),
-            on_deallocate,
-            allocate_run=lambda tasks, _: gets(tasks[0].job, tasks[0].request.times(len(tasks))),
+            lambda task, _: self._gets(task.job, task.request),
+            lambda task, _: self._loses(task),
+            allocate_run=lambda tasks, _: self._gets(tasks[0].job, tasks[0].request.times(len(tasks))),
         )
-        self._shares, self._now = shares, now
+
+    # ---- shares ------------------------------------------------------------------------------------------
+
+    def _build(self, model: Cluster) -> Shares:
+        return {uid: self._dominant(job.allocated) for uid, job in model.jobs.items()}
+
+    def _apply(self, kept: Shares, model: Cluster, changed: set[str]) -> None:
+        for uid in changed:
+            job = model.jobs.get(uid)
+            if job is None:
+                kept.pop(uid, None)
+            else:
+                kept[uid] = self._dominant(job.allocated)
+
+    def _dominant(self, allocated: Resource) -> float:
+        largest = 0.0
+        for d, of in self._whole:
+            part = allocated[d] / of
+            if part > largest:
+                largest = part
+        return largest
+
+    def _allocated(self, uid: str) -> Resource:
+        """What a job holds now; the session changes it."""
+        held = self._moved.get(uid)
+        if held is None:
+            held = self._moved[uid] = self._session.jobs[uid].model.allocated.clone()
+        return held
+
+    def _gets(self, job: str, amount: Resource) -> None:
+        if job in self._moved or job in self._session.jobs:
+            self._now[job] = self._dominant(self._allocated(job).add(amount))
+
+    def _loses(self, task: Task) -> None:
+        if task.job in self._session.jobs:
+            self._now[task.job] = self._dominant(self._allocated(task.job).sub_unchecked(task.request))
+
+    # ---- victims -----------------------------------------------------------------------------------------
+
+    def _preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        jobs = self._session.jobs
+        if preemptor.job not in jobs:
+            return []
+        mine = self._dominant(self._allocated(preemptor.job).clone().add(preemptor.request))
+        left: dict[str, Resource] = {}
+        victims = []
+        for t in candidates:
+            if t.job not in jobs:
+                continue
+            if t.job not in left:
+                left[t.job] = self._allocated(t.job).clone()
+            theirs = self._dominant(left[t.job].sub_unchecked(t.request))
+            if mine < theirs or abs(mine - theirs) <= _DELTA:
+                victims.append(t)
+        return self._held_by_more(preemptor, victims) if self._session.deviations.rank_holds else victims
+
+    def _held_by_more(self, preemptor: Task, victims: list[Task]) -> list[Task]:
+        """The victims whose jobs, including them, hold more than the preemptor's job does now.
+
+        A task may add nothing to its job's share; two jobs with equal shares would then preempt each other in turn.
+        """
+        mine = self._dominant(self._allocated(preemptor.job))
+        left: dict[str, Resource] = {}
+        for t in victims:
+            left.setdefault(t.job, self._allocated(t.job).clone()).sub_unchecked(t.request)
+        return [t for t in victims if self._dominant(left[t.job].clone().add(t.request)) > mine + _DELTA]
+
+    # ---- the end of a session ----------------------------------------------------------------------------
 
     def on_session_close(self, session: Session) -> None:
         """Report the shares that have changed."""
