@@ -9,7 +9,16 @@ import pytest
 from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Pod
-from volcano_py.controllers.podgroup.owners import JOBSET, LEADERWORKERSET, RAYCLUSTER, Stated, family_of, size_of
+from volcano_py.controllers.podgroup.owners import (
+    JOBSET,
+    LEADERWORKERSET,
+    RAYCLUSTER,
+    Stated,
+    deadline_of,
+    family_of,
+    size_of,
+    with_deadline,
+)
 from volcano_py.controllers.podgroup.reconcile import podgroup_name, reconcile
 
 
@@ -112,6 +121,41 @@ def test_the_annotation_of_an_owner_wins() -> None:
     annotation = {"scheduling.volcano.sh/group-min-member": "3"}
     create = reconcile(pod("a", job("j1"), JOBSET_LABELS), None, [annotation], of_owner=NINE)[0]
     assert create.obj["spec"]["minMember"] == 3  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "order", "expected"),
+    [
+        ((60, 90), {}, 90),
+        ((60, None), {}, None),
+        ((60, None), {"startupPolicyOrder": "InOrder"}, 60),
+        ((), {}, None),
+    ],
+)
+def test_the_deadline_of_a_jobset(deadlines: tuple[int | None, ...], order: dict[str, str], expected: int) -> None:
+    jobs = [
+        {"replicas": 1, "template": {"spec": {"activeDeadlineSeconds": d} if d is not None else {}}} for d in deadlines
+    ]
+    assert deadline_of({"replicatedJobs": jobs, "startupPolicy": order}) == expected
+
+
+def test_an_annotation_of_the_owner_wins_over_its_deadline() -> None:
+    assert with_deadline({"a": "b"}, 60) == {"a": "b", "volcano.sh/max-run-time": "60s"}
+    assert with_deadline({"volcano.sh/max-run-time": "1h"}, 60) == {"volcano.sh/max-run-time": "1h"}
+    assert with_deadline({}, None) == {}
+
+
+async def test_the_group_of_a_job_states_its_deadline(world: Any) -> None:
+    spec = {"parallelism": 2, "completions": 2, "activeDeadlineSeconds": 600}
+    annotations = {"scheduling.volcano.sh/group-min-member": "2"}
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "annotations": annotations}}
+    uid = world.api.put({**manifest, "spec": spec})["metadata"]["uid"]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": True}
+    metadata = {"name": "p", "ownerReferences": [reference]}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+    world.api.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    await world.until(lambda: bool(world.podgroups()))
+    assert world.podgroups()[0]["metadata"]["annotations"]["volcano.sh/max-run-time"] == "600s"
 
 
 async def test_the_minimum_and_the_owner_come_from_the_jobset(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

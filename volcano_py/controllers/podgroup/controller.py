@@ -19,7 +19,7 @@ from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.instructions import Delete
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.podgroup import native
-from volcano_py.controllers.podgroup.owners import UNKNOWN, Stated, family_of, stated
+from volcano_py.controllers.podgroup.owners import UNKNOWN, Stated, family_of, stated, with_deadline
 from volcano_py.controllers.podgroup.reconcile import (
     OWNER_KINDS,
     group_of,
@@ -47,12 +47,14 @@ OWNERS_KEPT = 4096
 
 
 class _OwnerSpec(ApiType):
-    """The fields that limit how many pods of an owner exist at a time."""
+    """The fields that limit how many pods of an owner exist at a time, and how long they run."""
 
     replicas: int | None = None
     pod_management_policy: str = ""
     parallelism: int | None = None
     completions: int | None = None
+    active_deadline_seconds: int | None = None
+    """Of a Job."""
 
 
 class _Owner(ApiObject):
@@ -299,6 +301,7 @@ class PodGroupController:
                     found = None
             if found is not None:
                 known = within(found.metadata.annotations or {}, _most_at_once(owner.kind, found))
+                known = with_deadline(known, _deadline(owner.kind, found))
             self._owners[owner.uid] = known
             if len(self._owners) > OWNERS_KEPT:
                 self._owners.popitem(last=False)
@@ -318,6 +321,12 @@ def _most_at_once(kind: str, owner: _Owner | Workload) -> int | None:
         parallelism = 1 if spec.parallelism is None else spec.parallelism
         return parallelism if spec.completions is None else min(parallelism, spec.completions)
     return spec.replicas if kind in ("ReplicaSet", "StatefulSet") else None
+
+
+def _deadline(kind: str, owner: _Owner | Workload) -> int | None:
+    """After how many seconds the pods of a Job have ended, as it states."""
+    spec = owner.spec
+    return spec.active_deadline_seconds if kind == "Job" and isinstance(spec, _OwnerSpec) else None
 
 
 def _newest(pod: Pod) -> tuple[bool, str]:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from volcano_py.api import names
 from volcano_py.api.core import Pod
 from volcano_py.api.resource_types import ResourceType, namespaced_kind
 
@@ -80,7 +81,14 @@ def stated(kind: ResourceType, owner: Manifest) -> Stated:
     meta = owner["metadata"]
     reference = {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
     reference |= {"controller": True, "blockOwnerDeletion": True}
-    return Stated(size_of(kind, owner), meta.get("annotations") or {}, reference)
+    annotations = meta.get("annotations") or {}
+    deadline = deadline_of(owner.get("spec") or {}) if kind is JOBSET else None
+    return Stated(size_of(kind, owner), with_deadline(annotations, deadline), reference)
+
+
+def with_deadline(annotations: dict[str, str], seconds: int | None) -> dict[str, str]:
+    """The annotations with how long the pods may run, unless they state it."""
+    return annotations if seconds is None else {names.MAX_RUN_TIME: f"{seconds}s", **annotations}
 
 
 def size_of(kind: ResourceType, owner: Manifest) -> int:
@@ -103,6 +111,14 @@ def jobs_at_once(spec: Manifest) -> list[Manifest]:
     if (spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         jobs = jobs[:1]
     return [job for job in jobs if not job.get("dependsOn")]
+
+
+def deadline_of(jobset: Manifest) -> int | None:
+    """After how many seconds all Jobs of a JobSet that start at once have ended; None: one of them has no deadline."""
+    specs = [(job.get("template") or {}).get("spec") or {} for job in jobs_at_once(jobset)]
+    deadlines = [spec.get("activeDeadlineSeconds") for spec in specs]
+    known = [deadline for deadline in deadlines if isinstance(deadline, int)]
+    return max(known) if known and len(known) == len(deadlines) else None
 
 
 def pods_at_once(replicated: Manifest) -> int:

@@ -1,5 +1,5 @@
-"""The tasks of one gang while they are placed: which are left out, which node each gets, and why one gets none. Volcano:
-the body of the loop of allocateResourcesForTasks, PredicateNodes.
+"""The tasks of one gang while they are placed: which are left out, which node each gets, and why one gets none.
+Volcano: the body of the loop of allocateResourcesForTasks, PredicateNodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How long a job may run, as its user states it. Not in Volcano.
 
-The first of: the annotation `volcano.sh/max-run-time` of the PodGroup (the controllers copy it from a Job) or of the
-pods, Kueue's label `kueue.x-k8s.io/max-exec-time-seconds`, and `spec.activeDeadlineSeconds` of the pods. Of several
-pods the longest counts, and one without a limit leaves the job without one.
+The first of: the annotation `volcano.sh/max-run-time` of the PodGroup or of the pods, Kueue's label
+`kueue.x-k8s.io/max-exec-time-seconds`, and `spec.activeDeadlineSeconds` of the pods. The controllers copy the
+annotation from a Job, and write there the deadline of a batch Job, and that of the Jobs of a JobSet. Of several pods
+the longest counts, and one without a limit leaves the job without one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from math import inf, isfinite
 from typing import Any
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.api.names import MAX_RUN_TIME
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 
-MAX_RUN_TIME = "volcano.sh/max-run-time"
-"""Annotation: a duration such as 2h30m, or seconds."""
 KUEUE_MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 LONGEST = 366 * 86_400.0
 """Longer limits promise nothing, so that they count as none."""
