@@ -250,8 +250,12 @@ async def _pod_runs(at: Site, name: str) -> bool:
 async def test_a_plain_pod_gets_a_podgroup(at: Site) -> None:
     await at.create(pod("plain"))
     await at.until(lambda: _pod_runs(at, "plain"), "the pod does not run")
+
+    async def has_group() -> bool:  # the scheduler does not wait for the group of a pod alone
+        return len(await at.client.list(PODGROUP, at.namespace)) == int(GROUPS_OF_SINGLE_PODS)
+
+    await at.until(has_group, "the number of PodGroups")
     groups = await at.client.list(PODGROUP, at.namespace)
-    assert len(groups) == int(GROUPS_OF_SINGLE_PODS)
     assert all(group["metadata"]["name"].startswith("podgroup-") for group in groups)
 
 

@@ -64,6 +64,8 @@ class Network:
         self.streams: list[Stream] = []
         self.requests: Callable[[str, str, Place, int], None] = lambda process, verb, place, status: None
         self.sent: Callable[[Process, str, Place], None] = lambda process, verb, place: None
+        self.ended: Callable[[Place, bool], None] = lambda place, late: None
+        """Called when a write that was sent is answered or lost; `late`: without an answer in time."""
         self.recreate: Callable[[Place], Awaitable[None]] = _nothing
         """Called before a bind reaches the API server, to put another pod in the place of its pod."""
 
@@ -113,8 +115,24 @@ class SimulatedTransport:
             self._gate()
         if not process.alive:
             raise self._lost(request, "the process is gone", sent=False)
-        if process.component == "dispatcher" and request.method != "GET":
-            net.sent(process, verb, place)
+        if process.component != "dispatcher" or request.method == "GET":
+            return await self._answer(request, place, verb, number, about)
+        net.sent(process, verb, place)
+        late = False
+        try:
+            return await self._answer(request, place, verb, number, about)
+        except Unreachable as error:
+            late = "no response in time" in str(error)
+            raise
+        finally:
+            net.ended(place, late)
+
+    async def _answer(
+        self, request: product.Request, place: Place, verb: str, number: int, about: str
+    ) -> product.Answer:
+        """The answer to a request that has left, or the fault that it meets."""
+        net, process = self.network, self._process
+        where = (process.name, verb, place.plural)
         fault = net.faults.of_request(process, verb, place, number)
         if process.cut_off or fault.kind in ("hang", "refuse"):
             sent = fault.kind != "refuse"

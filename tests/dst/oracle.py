@@ -131,6 +131,8 @@ class Oracle:
     """Gangs whose binds have begun."""
     _attempted: dict[str, set[str]] = field(default_factory=dict)
     """Pods of each gang whose bind has been sent before, by UID."""
+    _unanswered: Counter[str] = field(default_factory=Counter)
+    """Writes for each pod that are on their way: its writes are sent one after the other, so that its bind waits."""
     _changed: dict[str, float] = field(default_factory=dict)
     """When a gang has lost a member, or its minimum was changed, last: a watch that is late does not show it."""
     _disturbed: float = -1e9
@@ -223,12 +225,19 @@ class Oracle:
             self._wrong(
                 now, f"{process} sends {verb} {plural} {key}, and {leader or holder or 'no process'} holds the Lease"
             )
+        if plural == "pods":
+            self._unanswered[key] += 1
         pod = self.objects["pods"].get(key)
         if verb == "POST binding" and pod is not None:
             self._try(now, pod)
             bound = self.bound.get(pod["metadata"]["uid"])
             if bound is not None and bound.writer == BINDER and bound.at < since and leader == process:
                 self._wrong(now, f"{process} binds pod {key}, which was bound before it became the leader")
+
+    def ended(self, plural: str, key: str) -> None:
+        """A write that was sent is answered or lost."""
+        if plural == "pods":
+            self._unanswered[key] -= 1
 
     def disturbed(self, now: float) -> None:
         """A process was killed, stopped or cut off, or the configuration has changed."""
@@ -266,11 +275,21 @@ class Oracle:
 
     def _check_gangs(self, now: float) -> None:
         for name, gang in list(self._tried.items()):
+            if self._waits(name, gang):
+                gang.since = now
             if now - gang.since <= WHOLE_WITHIN:
                 continue
             del self._tried[name]
             if len(gang.pods) < gang.wanted and self._disturbed < gang.since - 5:
                 self._wrong(now, f"{len(gang.pods)} pods of gang {name} were bound, and {gang.wanted} must be together")
+
+    def _waits(self, name: str, gang: _Gang) -> bool:
+        """Whether a member that is not bound has a write on its way."""
+        return any(
+            self._unanswered[key] > 0
+            for key, pod in self.objects["pods"].items()
+            if group_of(pod) == name and pod["metadata"]["uid"] not in gang.pods
+        )
 
     # ---- pods ------------------------------------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ class Run:
         self.network = Network(server, self.faults, self.note, plan.seed)
         self.network.requests = self._request
         self.network.sent = self._sent
+        self.network.ended = self._ended
         self.network.recreate = self._recreate
         self.oracle = Oracle()
         self.cluster = Cluster(server, self.faults, plan.seed, self.note)
@@ -195,6 +196,11 @@ class Run:
         key = f"{place.namespace}/{place.name}" if place.namespace else place.name
         self.oracle.sent(self.loop.now, process.name, verb, place.plural, key)
         self._report(before)
+
+    def _ended(self, place: Place, late: bool) -> None:
+        self.oracle.ended(place.plural, f"{place.namespace}/{place.name}")
+        if late:  # to a dispatcher the API server is out of reach: it starts no other write for a while
+            self.oracle.disturbed(self.loop.now)
 
     async def _recreate(self, place: Place) -> None:
         await self.cluster.recreate(place.name)

@@ -37,6 +37,7 @@ DECIDER = {
     "device configuration",
     "chip reports",
     "history",
+    "reservations",
     "extenders",
     "usage",
     "dispatcher",

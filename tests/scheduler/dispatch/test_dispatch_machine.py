@@ -224,6 +224,16 @@ def test_a_bind_supersedes_the_pending_condition(machine):
     assert ops(machine.take(0)) == [bind("a")]
 
 
+@pytest.mark.parametrize("failure", [BUSY, HALF, DOWN])
+def test_a_bind_does_not_wait_for_the_back_off_of_a_condition(machine, failure):
+    machine.plan(1, [condition("a")], 0)
+    (in_flight,) = machine.take(0)
+    machine.plan(2, [bind("a")], 0)
+    machine.failed(in_flight, failure, 8)
+    assert outcomes(machine) == {1: "superseded"}
+    assert ops(machine.take(9)) == [bind("a")]
+
+
 def test_a_rejected_bind_fails_and_the_pod_gets_a_condition(machine):
     machine.plan(1, [bind()], 0)
     machine.failed(machine.take(0)[0], NO, 1)

@@ -217,6 +217,9 @@ class Machine:
             pause = self._outage(item, now)
         if not self.leading:
             self._end(item, "unknown" if item.unknown else "lost", failure.message, now)
+        elif isinstance(op, PodCondition) and self._is_bound_next(item):
+            # A bind must not wait for the back-off of a condition, which does not hold any more.
+            self._end(item, "superseded", failure.message, now)
         else:
             self._waiting.put_back(item, now + pause if pause else 0.0)
 
@@ -365,6 +368,10 @@ class Machine:
         for later in self._waiting.objects.get(item.key, ()):
             if not later.in_flight and (spacing := _spacing(later.op)):
                 later.not_before = now + spacing
+
+    def _is_bound_next(self, item: Item) -> bool:
+        """Whether a bind or an eviction of the same pod waits for this write."""
+        return any(isinstance(later.op, Bind | Evict) for later in self._waiting.objects.get(item.key, ()))
 
     def _answered(self) -> None:
         self._outages, self._paused_until = 0, 0.0
