@@ -155,7 +155,12 @@ def _two_columns(text: str) -> str:
     return "\n".join((line if end < 0 else line[:end]).rstrip() for line in lines)
 
 
+def _without_reservations(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if "reservation.volcano.sh" not in line)
+
+
 DEVIATIONS = (
+    Deviation("the kind Reservation is ours", lambda args: args[0] == "api-versions", _without_reservations),
     Deviation(
         "queue-counters: queues have columns for state, weight and PodGroups",
         lambda args: "get" in args and ("queue" in args or "q" in args),
