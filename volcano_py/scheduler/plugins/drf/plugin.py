@@ -30,31 +30,19 @@ class ReportedShares:
     of: Shares | None = None
 
 
-class Drf(Plugin):
-    """No arguments."""
+class SessionShares:
+    """The dominant shares of jobs in one session, and the victims that follow from them."""
 
-    name = "drf"
-
-    def on_session_open(self, session: Session) -> None:
+    def __init__(self, session: Session, name: str) -> None:
         self._session = session
         self._whole = [(d, session.total[d]) for d in session.total.names()]
         whole, check = tuple(self._whole), session.cluster.check_states
-        self._shares = state_of(session.cluster, self.name, whole, self._build, self._apply, check)
+        self.kept = state_of(session.cluster, name, whole, self._build, self._apply, check)
+        """The shares when the session opened."""
+        self.now: Shares = {}
+        """Those that the session has changed."""
         self._moved: dict[str, Resource] = {}
         """What the jobs hold that this session has changed."""
-        self._now: Shares = {}
-        if session.enabled(self.name, "enableHierarchy"):
-            _hierarchy(session)
-        now, shares = self._now, self._shares
-        session.add_job_order(lambda job: now.get(job.uid, shares.get(job.uid, 0.0)), own=True)
-        session.add_preemptable(self._preemptable)
-        session.add_event_handler(
-            lambda task, _: self._gets(task.job, task.request),
-            lambda task, _: self._loses(task),
-            allocate_run=lambda tasks, _: self._gets(tasks[0].job, tasks[0].request.times(len(tasks))),
-        )
-
-    # ---- shares ------------------------------------------------------------------------------------------
 
     def _build(self, model: Cluster) -> Shares:
         return {uid: self._dominant(job.allocated) for uid, job in model.jobs.items()}
@@ -82,17 +70,17 @@ class Drf(Plugin):
             held = self._moved[uid] = self._session.jobs[uid].model.allocated.clone()
         return held
 
-    def _gets(self, job: str, amount: Resource) -> None:
+    def gets(self, job: str, amount: Resource) -> None:
         if job in self._moved or job in self._session.jobs:
-            self._now[job] = self._dominant(self._allocated(job).add(amount))
+            self.now[job] = self._dominant(self._allocated(job).add(amount))
 
-    def _loses(self, task: Task) -> None:
+    def loses(self, task: Task) -> None:
         if task.job in self._session.jobs:
-            self._now[task.job] = self._dominant(self._allocated(task.job).sub_unchecked(task.request))
+            self.now[task.job] = self._dominant(self._allocated(task.job).sub_unchecked(task.request))
 
     # ---- victims -----------------------------------------------------------------------------------------
 
-    def _preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         jobs = self._session.jobs
         if preemptor.job not in jobs:
             return []
@@ -120,7 +108,24 @@ class Drf(Plugin):
             left.setdefault(t.job, self._allocated(t.job).clone()).sub_unchecked(t.request)
         return [t for t in victims if self._dominant(left[t.job].clone().add(t.request)) > mine + _DELTA]
 
-    # ---- the end of a session ----------------------------------------------------------------------------
+
+class Drf(Plugin):
+    """No arguments."""
+
+    name = "drf"
+
+    def on_session_open(self, session: Session) -> None:
+        shares = SessionShares(session, self.name)
+        kept, now = self._shares, self._now = shares.kept, shares.now
+        if session.enabled(self.name, "enableHierarchy"):
+            _hierarchy(session)
+        session.add_job_order(lambda job: now.get(job.uid, kept.get(job.uid, 0.0)), own=True)
+        session.add_preemptable(shares.preemptable)
+        session.add_event_handler(
+            lambda task, _: shares.gets(task.job, task.request),
+            lambda task, _: shares.loses(task),
+            allocate_run=lambda tasks, _: shares.gets(tasks[0].job, tasks[0].request.times(len(tasks))),
+        )
 
     def on_session_close(self, session: Session) -> None:
         """Report the shares that have changed."""
