@@ -86,11 +86,12 @@ class GangTasks:
             job.record_fit_errors(task, errors)
         return node
 
-    def went_to(self, node: int) -> None:
-        """A task was placed: the domain of a sub-job with a constraint is the one of its tasks."""
-        sub, topology = self._sub, self._session.topology
-        if sub is not None and sub.constraint is not None and topology.leaf(node):
-            sub.current_hyper_node = topology.lowest_common(topology.leaf(node), sub.current_hyper_node)
+
+def extend_domain(session: Session, sub: SubJob | None, node: int) -> None:
+    """A task was placed: the domain of a sub-job with a constraint includes its node."""
+    topology = session.topology
+    if sub is not None and sub.constraint is not None and topology.leaf(node):
+        sub.current_hyper_node = topology.lowest_common(topology.leaf(node), sub.current_hyper_node)
 
 
 class _RejectedByRole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from volcano_py.scheduler.actions.placing.arrangement import arranged, lacking
-from volcano_py.scheduler.actions.placing.gang_tasks import GangTasks
+from volcano_py.scheduler.actions.placing.gang_tasks import GangTasks, extend_domain
 from volcano_py.scheduler.actions.placing.place_run import SHORTEST, Runs
 from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, refill, task_queue
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
@@ -63,8 +63,7 @@ def _place_arranged(
         if not session.limits.allocatable(queue, task) or place(session, statement, task, node) is not None:
             statement.discard()
             return False
-        if sub is not None and sub.constraint is not None and session.topology.leaf(node):
-            sub.current_hyper_node = session.topology.lowest_common(session.topology.leaf(node), sub.current_hyper_node)
+        extend_domain(session, sub, node)
     job.forget_fit_errors(sub)
     chosen = {task.slot for task, _ in placed}
     refill(todo, [t for t in tasks if t.slot not in chosen])
@@ -106,7 +105,7 @@ def _place_all(
             break
         if place(session, statement, task, node) is not None:
             continue
-        gang.went_to(node)
+        extend_domain(session, sub, node)
         if _ready(session, job, sub):
             return statement, place_needed_best_effort(session, statement, job, sub)
     if _ready(session, job, sub):

@@ -78,16 +78,15 @@ class TargetFilter:
                 for name, amount in target.requests.items():
                     if node is not None and name in table.rows:
                         amounts[table.rows[name], node] += amount
+        self._all = sum(self._held.values(), np.zeros_like(session.numbers.idle))
 
     def applies(self, task: Task) -> bool:
         return True
 
     def filter(self, task: Task) -> Codes:
         table, numbers = self._session.table, self._session.numbers
-        held = np.zeros_like(numbers.idle)
-        for uid, amounts in self._held.items():
-            if uid != task.job:
-                held += amounts
+        own = self._held.get(task.job)
+        held = self._all if own is None else self._all - own
         rows = task.spec_class.checked_rows(table)
         needs = task.spec_class.vector(table)
         free = numbers.idle[rows] + numbers.releasing[rows] - numbers.pipelined[rows] - held[rows]
