@@ -30,6 +30,14 @@ def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, s
     return parents, faults
 
 
+def path_of(queue: str, parents: Mapping[str, str]) -> list[str]:
+    """A queue and those above it, up to the root. `parents`: the first result of `parents_of`."""
+    found = [queue]
+    while parent := parents.get(found[-1], ""):
+        found.append(parent)
+    return found
+
+
 def _circles(parents: Mapping[str, str]) -> list[list[str]]:
     """The cycles, each as its queues from child to parent."""
     found: list[list[str]] = []

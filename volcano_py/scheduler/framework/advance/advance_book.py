@@ -26,6 +26,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.queue_parents import path_of
 
 KIND = Reservation().kind
 
@@ -111,11 +112,7 @@ class AdvanceBook:
         """The job's queue and those above it."""
         found = self._queues.get(job.queue)
         if found is None:
-            found, parent = [], job.queue
-            while parent and parent not in found:
-                found.append(parent)
-                parent = self._session.queue_parents.get(parent, "")
-            self._queues[job.queue] = found
+            found = self._queues[job.queue] = path_of(job.queue, self._session.queue_parents)
         return found
 
     @contextmanager

@@ -17,6 +17,7 @@ from volcano_py.scheduler.framework.advance.advance_book import held_in_advance,
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queue
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
@@ -220,9 +221,8 @@ class Book:
 
     def _share(self, gang: list[GangMembers]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""
-        total, rows = self._session.total, self._session.table.rows
-        needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
-        return max((float(needs[row]) / total[name] for name, row in rows.items() if total[name] > 0), default=0.0)
+        none = np.zeros(len(self._session.table.rows))
+        return largest_share(self._session, sum((members.needs * members.count for members in gang), none))
 
     def _ends_now(self) -> ExpectedEnds:
         if self._ends is None:

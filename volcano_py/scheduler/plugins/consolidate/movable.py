@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.meta import parse_time
+from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.plugins.pdb import Budgets
@@ -62,10 +63,7 @@ def movable_for(movable: dict[int, list[MovablePod]], priority: int) -> dict[int
 
 def share_of(session: Session, task: Task) -> float:
     """What a task requests, as a share of the cluster by its largest resource."""
-    vector, total = task.spec_class.vector(session.table), session.total
-    return max(
-        (float(vector[row]) / total[name] for name, row in session.table.rows.items() if total[name] > 0), default=0.0
-    )
+    return largest_share(session, task.spec_class.vector(session.table))
 
 
 def within_budgets(session: Session, moved: list[Task]) -> bool:

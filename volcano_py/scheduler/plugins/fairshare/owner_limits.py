@@ -16,6 +16,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.plugins.fairshare.usage import Owner
 
 _ROUNDING = 1e-9
@@ -100,18 +101,11 @@ class OwnerLimits:
         if queue not in self._queues:
             session, parents = self._session, self._session.queue_parents
             used = {name for name, owners in self._of_queue.items() if owners} | {queue}
-            paths = {above for name in used for above in _path(name, parents)}
+            paths = {above for name in used for above in path_of(name, parents)}
             share = 1.0
-            for name in _path(queue, parents):
+            for name in path_of(queue, parents):
                 siblings = [each for each in paths if parents.get(each, "") == parents.get(name, "")]
                 weights = {each: max(session.queues[each].weight, 1) for each in siblings if each in session.queues}
                 share *= weights.get(name, 1) / max(1, sum(weights.values()))
             self._queues[queue] = share
         return self._queues[queue]
-
-
-def _path(queue: str, parents: Mapping[str, str]) -> list[str]:
-    found = [queue]
-    while (parent := parents.get(found[-1], "")) and parent not in found:
-        found.append(parent)
-    return found

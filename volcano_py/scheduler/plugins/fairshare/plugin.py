@@ -27,6 +27,7 @@ from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
+from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.fairshare.owner_limits import OwnerLimits
 from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
@@ -101,7 +102,7 @@ class Fairshare(Plugin):
         self._of_queue: dict[str, float] = defaultdict(float)
         self._parents = session.queue_parents
         for owner, amount in self._of_owner.items():
-            for queue in self._path(owner.queue):
+            for queue in path_of(owner.queue, self._parents):
                 self._of_queue[queue] += amount
         self._ranks: dict[str, float] | None = None
         self._session = session
@@ -178,15 +179,8 @@ class Fairshare(Plugin):
 
     # ---- orders ----------------------------------------------------------------------------------------------
 
-    def _path(self, queue: str) -> list[str]:
-        """The queue and its parents, up to the root."""
-        found = [queue]
-        while (parent := self._parents.get(found[-1], "")) and parent not in found:
-            found.append(parent)
-        return found
-
     def _order(self, left: Queue, right: Queue) -> int:
-        a, b = self._path(left.name)[::-1], self._path(right.name)[::-1]
+        a, b = path_of(left.name, self._parents)[::-1], path_of(right.name, self._parents)[::-1]
         at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
         if at is None:
             return 0
@@ -222,7 +216,7 @@ class Fairshare(Plugin):
     def _moved(self, task: Task, count: int) -> None:
         job = self._session.cluster.jobs.get(task.job)
         if job is not None:
-            for queue in self._path(job.queue):
+            for queue in path_of(job.queue, self._parents):
                 self._of_queue[queue] += count * self._share(task.request) * self.ahead
 
     def _seconds(self, name: str, text: str, default: float) -> float:
