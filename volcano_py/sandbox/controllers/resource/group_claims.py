@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from volcano_py.sandbox.apiserver.apimachinery import features
 from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.controllers.resource.template_claims import claim_from_template
 from volcano_py.sandbox.controllers.runtime.adoption import controller_reference
 from volcano_py.sandbox.controllers.runtime.client import Client
 
@@ -85,20 +86,6 @@ class GroupClaims:
             text = f"PodGroup claim {name}: resourceclaimtemplate.resource.k8s.io {template!r} not found"
             await self._client.event(group, "Warning", "FailedResourceClaimCreation", text)
             return ""
-        given = described["spec"].get("metadata") or {}
-        made = await self._client.create(
-            CLAIMS,
-            {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "ResourceClaim",
-                "metadata": {
-                    "generateName": f"{meta['name']}-{name}-",
-                    "namespace": meta["namespace"],
-                    "labels": given.get("labels") or {},
-                    "annotations": {**(given.get("annotations") or {}), ANNOTATION: name},
-                    "ownerReferences": [controller_reference(group)],
-                },
-                "spec": described["spec"]["spec"],
-            },
-        )
+        wanted = claim_from_template(described, name, group, ANNOTATION, controller_reference(group))
+        made = await self._client.create(CLAIMS, wanted)
         return str(made["metadata"]["name"])

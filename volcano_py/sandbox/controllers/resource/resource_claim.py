@@ -22,6 +22,7 @@ from volcano_py.sandbox.controllers.resource.group_claims import (
     group_of,
     is_served,
 )
+from volcano_py.sandbox.controllers.resource.template_claims import claim_from_template
 from volcano_py.sandbox.controllers.runtime.client import Client
 from volcano_py.sandbox.controllers.runtime.runner import Controller
 
@@ -132,23 +133,10 @@ class ResourceClaims:
             text = f"PodResourceClaim {name}: resourceclaimtemplate.resource.k8s.io {template!r} not found"
             await self.client.event(pod, "Warning", "FailedResourceClaimCreation", text)
             return None
-        given = described["spec"].get("metadata") or {}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-        made = await self.client.create(
-            CLAIMS,
-            {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "ResourceClaim",
-                "metadata": {
-                    "generateName": f"{meta['name']}-{name}-",
-                    "namespace": meta["namespace"],
-                    "labels": given.get("labels") or {},
-                    "annotations": {**(given.get("annotations") or {}), POD_CLAIM_NAME: name},
-                    "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
-                },
-                "spec": described["spec"]["spec"],
-            },
-        )
+        reference = {**owner, "controller": True, "blockOwnerDeletion": True}
+        wanted = claim_from_template(described, name, pod, POD_CLAIM_NAME, reference)
+        made = await self.client.create(CLAIMS, wanted)
         name_made: str = made["metadata"]["name"]
         return name_made
 
