@@ -83,7 +83,7 @@ def clash(seed: int, number: int) -> Clash | None:
 
 
 def outcome(given: Clash, action: str, deviations: dict[str, bool] | None = None) -> Outcome:
-    """Run cycles: evicted pods are gone in the next one, and nobody creates them again."""
+    """Run cycles: evicted pods are gone in the next one, and are not created again."""
     objects = manifests(given.case)
     old = {group.name for group in given.old.every()}
     for o in objects:
@@ -124,21 +124,21 @@ def judge(given: Clash, action: str, deviations: dict[str, bool] | None = None) 
     wrong = list(found.faults)
     evicted = sum(found.evicted.values())
     all_pods = sum(map(len, before.values()))
-    told = f"{found.evicted} of {before} evicted"
+    counts = f"{found.evicted} of {before} evicted"
     if set(found.evicted) - set(before):
-        wrong.append(f"a pod of the more important tree was evicted: {told}")
+        wrong.append(f"a pod of the more important tree was evicted: {counts}")
     if evicted and given.never:
-        wrong.append(f"evicted in spite of preemptionPolicy Never: {told}")
+        wrong.append(f"evicted in spite of preemptionPolicy Never: {counts}")
     if evicted and fitted:
-        wrong.append(f"evicted although the new tree fits without: {told}")
+        wrong.append(f"evicted although the new tree fits without: {counts}")
     if evicted and not holds(new, found.places):
-        wrong.append(f"evicted in vain: {told}, {new.name} does not run: {found.places}")
+        wrong.append(f"evicted, and the new tree does not start: {counts}, {new.name} has no nodes: {found.places}")
     if 0 < evicted < all_pods:
         if not holds(old, {leaf: found.places[leaf] for leaf in before}):
-            wrong.append(f"the tree is broken: {told}")
+            wrong.append(f"the tree is broken: {counts}")
         for group in old.every():
             if group.name in given.whole and any(found.evicted.get(leaf.name) for leaf in group.leaves()):
-                wrong.append(f"a part of {group.name}, whose mode is all, was evicted: {told}")
+                wrong.append(f"a part of {group.name}, whose mode is all, was evicted: {counts}")
     if violated(given.case, new, found.places) or any(amount < 0 for amount in free(given.case, found.places).values()):
         wrong.append(f"pods of the new tree are where they must not be: {found.places}")
     return wrong, evicted > 0

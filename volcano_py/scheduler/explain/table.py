@@ -134,7 +134,7 @@ _LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {lim
 OWNER_LIMIT = _reason(
     "OwnerLimit",
     _AREA,
-    "Owner {owner} holds {held} of the cluster and may hold {limit} while {other}, who has used less, waits.",
+    "Owner {owner} holds {held} of the cluster and may hold {limit} while {other} waits, which has used less.",
     "owner:n held:x limit:x other:x",
     "Wait until the jobs of the other owner have started, or raise limit or weights of the plugin fairshare.",
 )

@@ -1,8 +1,8 @@
-"""What an owner may hold while another one of its queue, who has used less, waits. Not in Volcano.
+"""What an owner may hold while another owner of its queue waits that has used less. Not in Volcano.
 
 The order alone cannot return what a heavy user holds already: long jobs that came first keep the queue. With a limit,
-the owner who has used more than one that waits starts nothing beyond `limit` times its deserved share: its weight among
-the owners of the queue that hold or want something, times the weight of the queue among its siblings that do.
+an owner that has used more than one that waits starts nothing beyond `limit` times its deserved share: its weight
+among the owners of the queue that hold or want something, times the weight of the queue among its siblings that do.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OwnerLimits:
             self._held[self._owner_of(job)] += count * self._share_of(task)
 
     def _who_waits(self, owner: Owner) -> Owner | None:
-        """Another owner of the queue who has used less, and has a job that waits; the one who has used least."""
+        """Another owner of the queue that has used less, and has a job that waits; the one that has used least."""
         mine = self._level(owner)
         found = [
             (self._level(other), other)

@@ -55,7 +55,7 @@ class Fairshare(Plugin):
         resources: list[str] = field(default_factory=list)
         """The resources that count, such as nvidia.com/gpu; empty: all."""
         limit: float = 0.0
-        """How many times its deserved share an owner may hold while another one of the queue, who has used less,
+        """How many times its deserved share an owner may hold while another owner of the queue that has used less
         waits; 0: no limit."""
 
     arguments: Arguments
