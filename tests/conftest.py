@@ -1,4 +1,4 @@
-"""How hypothesis draws its examples, and that Ctrl-C reaches the programs that tests start.
+"""How hypothesis draws its examples, how much is logged, and that Ctrl-C reaches the programs that tests start.
 
 By default the same ones in every run, so that a change is judged by what it changed. `HYPOTHESIS_PROFILE=explore` draws
 new ones (`make explore`); what that finds is replayed for ever by an `@example` or a file beside its test.
@@ -6,9 +6,12 @@ new ones (`make explore`); what that finds is replayed for ever by an `@example`
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long anything takes decides nothing: a busy machine must not fail a test.
@@ -20,3 +23,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 # A shell starts `make test &` with SIGINT ignored, and so would be all programs, which then never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def log_level() -> Iterator[None]:
+    """Restores the level of the root logger: a scheduler that a test starts in this process sets its own."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)

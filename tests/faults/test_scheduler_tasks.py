@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -50,11 +49,8 @@ DISPATCHER = {"dispatcher process", "end", "election", "lease", "decider watchdo
 
 
 @pytest.fixture(autouse=True)
-def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handle.subprocess, "Popen", LocalDispatcher)
-    level = logging.getLogger().level
-    yield
-    logging.getLogger().setLevel(level)
 
 
 @contextlib.asynccontextmanager
