@@ -227,7 +227,7 @@ async def _ask(session: aiohttp.ClientSession) -> dict[str, float]:
                 found = orjson.loads(await answer.read())
             took.append(time.perf_counter() - begun)
             if not found["response"]["allowed"]:
-                raise click.ClickException(f"refused: {found}")
+                raise click.ClickException(f"rejected: {found}")
 
     begun = time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(LANES)))

@@ -140,8 +140,8 @@ async def test_mistakes_of_files(client: Client, vcctl: Vcctl, write: Any, tmp_p
     assert code == 255 and "give files that exist" in out
     circle = {**FLOW, "spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["a"]}}]}}
     code, out = await vcctl("jobflow", "create", "-f", write(circle, FLOW))
-    refused, created = out.splitlines()
-    assert code == 0 and refused.startswith("Failed to create JobFlow: ") and created == "Created JobFlow: default/f"
+    rejected, created = out.splitlines()
+    assert code == 0 and rejected.startswith("Failed to create JobFlow: ") and created == "Created JobFlow: default/f"
     assert await vcctl("jobflow", "delete") == (
         255,
         "Failed to delete jobflow: jobflow name must be specified; use -N NAME or -f FILE\n",

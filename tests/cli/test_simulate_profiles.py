@@ -95,8 +95,8 @@ def test_the_calls_of_a_plugin_in_order(tmp_path: Path) -> None:
 
 
 def test_the_calls_as_a_table(tmp_path: Path) -> None:
-    refused = pod("a", "mine").replace("{name: a}", "{name: a, labels: {fail: filter}}")
-    lines = simulated(tmp_path, refused, "--calls", "--until=0").stdout.splitlines()
+    rejected = pod("a", "mine").replace("{name: a}", "{name: a, labels: {fail: filter}}")
+    lines = simulated(tmp_path, rejected, "--calls", "--until=0").stdout.splitlines()
     assert any(line.split()[:5] == ["0.000", "default/a", "Filter", "AllPoints", "n1"] for line in lines)
     assert any("PostFilter" in line and "Unschedulable: AllPoints cannot help" in line for line in lines)
 

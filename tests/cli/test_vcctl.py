@@ -108,10 +108,10 @@ async def test_jobs(tmp_path: Path, vcctl: Vcctl, monkeypatch: pytest.MonkeyPatc
         missing = 'jobs.batch.volcano.sh "typed" not found'
         for verb in ("view", "delete", "suspend", "resume"):
 
-            async def refused(verb: str = verb) -> bool:
+            async def rejected(verb: str = verb) -> bool:
                 return await vcctl("job", verb, "-N", "typed") == (255, f"Failed to {verb} job: {missing}\n")
 
-            await until(refused, f"{verb} of a job that is gone is not refused")
+            await until(rejected, f"{verb} of a job that is gone is not rejected")
         code, out = await vcctl("job", "run", "-N", "filed")
         assert (code, out) == (255, 'Failed to run job: jobs.batch.volcano.sh "filed" already exists\n')
         code, out = await vcctl("job", "run", "-N", "odd", "-R", "cpu=lots")

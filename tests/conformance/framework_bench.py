@@ -78,7 +78,7 @@ class FalseFilter(Filter):
     name = "FalseFilter"
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return unschedulable("refused")
+        return unschedulable("rejected")
 
 
 class MatchFilter(Filter):
@@ -87,7 +87,7 @@ class MatchFilter(Filter):
     name = "MatchFilter"
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return SUCCESS if pod.name == node.name else unschedulable("refused")
+        return SUCCESS if pod.name == node.name else unschedulable("rejected")
 
 
 def pod(given: Data | None, name: str = "", space: str = "") -> Any:

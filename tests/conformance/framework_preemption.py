@@ -34,8 +34,8 @@ def eligible(given: Data) -> Data:
     waiting = pod(given["pod"])
     known = given.get("nominatedNodeStatus")
     nominated = waiting.pod.status.nominated_node_name
-    refused = {nominated: Status(Code(known["code"]), tuple(known["reasons"]))} if known else {}
-    return {"result": not bench.plugin("DefaultPreemption").not_eligible(waiting, refused)}
+    rejected = {nominated: Status(Code(known["code"]), tuple(known["reasons"]))} if known else {}
+    return {"result": not bench.plugin("DefaultPreemption").not_eligible(waiting, rejected)}
 
 
 def preemption(bench: Bench, profile: Profile) -> DefaultPreemption:
@@ -49,8 +49,8 @@ def candidates(bench: Bench, given: Data, waiting: PodInfo) -> list[Any]:
     profile = bench.profile(given["plugins"])
     plugin, state = preemption(bench, profile), CycleState()
     profile.pre_filter(state, waiting)
-    refused = dict.fromkeys(bench.cluster.nodes, unschedulable(""))
-    return plugin.candidates(state, waiting, refused)[0]
+    rejected = dict.fromkeys(bench.cluster.nodes, unschedulable(""))
+    return plugin.candidates(state, waiting, rejected)[0]
 
 
 def victims(given: Data) -> Data:
@@ -103,8 +103,8 @@ def post_filter(given: Data) -> Data:
     profile.pre_filter(state, waiting)
     known = given["statuses"]["nodes"]
     other = Status(Code(given["statuses"]["others"]["code"]))
-    refused = {n: Status(Code(known[n]["code"])) if n in known else other for n in bench.cluster.nodes}
-    answer = plugin.post_filter(state, waiting, refused)
+    rejected = {n: Status(Code(known[n]["code"])) if n in known else other for n in bench.cluster.nodes}
+    answer = plugin.post_filter(state, waiting, rejected)
     nominated = None if answer.nominated is None else {"nominatingInfo": {"nominatedNodeName": answer.nominated}}
     return {"result": nominated, "status": status(answer.status) or {"code": "Success"}}
 

@@ -237,7 +237,7 @@ def score_spread(given: Data) -> Data:
 
 
 def hint(name: str, kind: str, given: Data) -> Data:
-    """Whether an event has the pod tried again that the plugin refused."""
+    """Whether an event has the pod tried again that the plugin rejected."""
     plugin: ProfilePlugin = Bench().plugin(name)
     if "args" in given:
         plugin = Bench().plugin(name, given["args"])

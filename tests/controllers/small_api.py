@@ -23,7 +23,7 @@ WITH_STATUS = {"jobs", "queues", "pods", "jobflows", "jobtemplates", "cronjobs",
 Key = tuple[str, str, str]
 
 
-class Refused(Exception):
+class Denied(Exception):
     def __init__(self, code: int, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
         self.code, self.reason = code, reason
@@ -34,7 +34,7 @@ class SmallApi:
         self.objects: dict[Key, dict[str, Any]] = {}
         self.events: list[tuple[int, str, str, dict[str, Any]]] = []
         self.writes: list[str] = []
-        self.refuse: Callable[[str, str], Refused | None] = lambda method, path: None
+        self.denial_of: Callable[[str, str], Denied | None] = lambda method, path: None
         """Called before every write."""
         self.revision = 0
         self.clock = 1_800_000_000.0
@@ -91,13 +91,13 @@ class SmallApi:
         body = json.loads(await request.read() or b"null")
         try:
             if request.method != "GET":
-                refused = self.refuse(request.method, request.path)
-                if refused:
-                    raise refused
+                denial = self.denial_of(request.method, request.path)
+                if denial:
+                    raise denial
                 if key[0] not in ("events", "leases"):
                     self.writes.append(f"{request.method} {request.path}")
             answer = self._answer(request, key, found["sub"] or "", body)
-        except Refused as error:
+        except Denied as error:
             status = {"kind": "Status", "code": error.code, "reason": error.reason, "message": str(error)}
             return web.json_response(status, status=error.code)
         return web.json_response(answer)
@@ -110,7 +110,7 @@ class SmallApi:
             return self._create((key[0], key[1], body["metadata"]["name"]), body)
         current = self.objects.get(key)
         if current is None:
-            raise Refused(404, "NotFound", f"{key[0]} {key[2]!r} not found")
+            raise Denied(404, "NotFound", f"{key[0]} {key[2]!r} not found")
         if request.method == "GET":
             return current
         if request.method == "DELETE":
@@ -118,14 +118,14 @@ class SmallApi:
         if request.method == "PUT":
             sent = body["metadata"].get("resourceVersion")
             if sent and sent != current["metadata"]["resourceVersion"]:
-                raise Refused(409, "Conflict", "the object has been modified")
+                raise Denied(409, "Conflict", "the object has been modified")
             new = body
         elif "json-patch" in request.content_type:
             new = json_patch(current, body)
         else:
             new = merge(current, body)
         if new["metadata"].get("uid", current["metadata"]["uid"]) != current["metadata"]["uid"]:
-            raise Refused(409, "Conflict", "uid mismatch")
+            raise Denied(409, "Conflict", "uid mismatch")
         if sub == "status":
             new = {**current, "status": new.get("status", {})}
         elif key[0] in WITH_STATUS:
@@ -136,7 +136,7 @@ class SmallApi:
 
     def _create(self, key: Key, obj: dict[str, Any]) -> dict[str, Any]:
         if key in self.objects:
-            raise Refused(409, "AlreadyExists", f"{key[0]} {key[2]!r} already exists")
+            raise Denied(409, "AlreadyExists", f"{key[0]} {key[2]!r} already exists")
         stamp = format_time(self.clock)
         obj["metadata"] |= {"uid": f"uid-{self.revision + 1}", "creationTimestamp": stamp}
         if key[0] == "pods":
@@ -146,7 +146,7 @@ class SmallApi:
     def _delete(self, key: Key, current: dict[str, Any], options: Any) -> dict[str, Any]:
         uid = ((options or {}).get("preconditions") or {}).get("uid")
         if uid and uid != current["metadata"]["uid"]:
-            raise Refused(409, "Conflict", "uid precondition failed")
+            raise Denied(409, "Conflict", "uid precondition failed")
         graceful = key[0] == "pods" and current.get("spec", {}).get("nodeName")
         if graceful and current.get("status", {}).get("phase") in ("Pending", "Running"):
             if "deletionTimestamp" in current["metadata"]:
@@ -219,7 +219,7 @@ def json_patch(obj: dict[str, Any], operations: list[dict[str, Any]]) -> dict[st
             at = at[int(part)] if isinstance(at, list) else at[part]
         if operation["op"] == "test":
             if at[last] != operation["value"]:
-                raise Refused(422, "Invalid", "test failed")
+                raise Denied(422, "Invalid", "test failed")
         else:
             assert operation["op"] == "add", operation
             at[last] = operation["value"]

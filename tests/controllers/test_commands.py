@@ -39,11 +39,11 @@ async def test_by_default_no_command_acts_on_a_queue(api):
     world = await run(api)
     try:
         world.api.put(checked())
-        await world.until(lambda: world.events("CommandRefused"))
+        await world.until(lambda: world.events("CommandRejected"))
         await world.quiet()
         assert state(world, "team") == "Open"
         assert world.api.all(kinds.COMMAND) == [], "it is not executed later, when the flags change"
-        (text,) = world.events("CommandRefused")
+        (text,) = world.events("CommandRejected")
         assert "CloseQueue by the Command lab/closequeue-team was not executed" in text
         assert "--queue-command-namespaces=lab" in text
     finally:
@@ -78,7 +78,7 @@ async def test_checked_and_listed_ones_act(api, arguments, made, end):
     world = await run(api, *arguments)
     try:
         world.api.put(made)
-        await world.until(lambda: world.events("CommandRefused") if end == "Open" else state(world, "team") == end)
+        await world.until(lambda: world.events("CommandRejected") if end == "Open" else state(world, "team") == end)
         await world.quiet()
         assert state(world, "team") == end
         by = ", requested by jane" if arguments == ("--queue-commands=checked",) else ""
@@ -93,7 +93,7 @@ async def test_root_and_default_stay_open(api, name):
     world = await run(api, "--queue-command-namespaces=*", "--queue-commands=checked")
     try:
         world.api.put(checked(f"CloseQueue {name}", name))
-        await world.until(lambda: world.events("CommandRefused"))
+        await world.until(lambda: world.events("CommandRejected"))
         await world.quiet()
         assert state(world, name) == "Open"
     finally:

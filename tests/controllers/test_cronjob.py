@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.controllers.small_api import Refused
+from tests.controllers.small_api import Denied
 from tests.controllers.world import World, job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import CronJob, Job
@@ -314,15 +314,15 @@ async def test_a_cronjob_makes_jobs_and_tidies_up(world: World) -> None:
 
 
 async def test_a_denied_job_is_reported_and_retried(world: World) -> None:
-    def refuse(method: str, path: str) -> Refused | None:
-        return Refused(400, "BadRequest", "no such queue") if method == "POST" and path.endswith("/jobs") else None
+    def deny(method: str, path: str) -> Denied | None:
+        return Denied(400, "BadRequest", "no such queue") if method == "POST" and path.endswith("/jobs") else None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.clock = time.time() - 65
     world.api.put(cronjob("* * * * *"))
     await world.until(lambda: world.events("FailedCreate"))
     assert "no such queue" in world.events("FailedCreate")[0]
-    world.api.refuse = lambda method, path: None
+    world.api.denial_of = lambda method, path: None
     await world.until(lambda: jobs_of(world))
 
 

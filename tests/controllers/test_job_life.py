@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.controllers.small_api import Refused
+from tests.controllers.small_api import Denied
 from tests.controllers.world import command, job, queue, task
 from volcano_py.api import kinds
 
@@ -67,13 +67,13 @@ async def test_a_job_whose_podgroup_cannot_be_deleted_is_tried_again_with_pauses
     await start_running(world, job())
     rejected = []
 
-    def refuse(method, path):
+    def deny(method, path):
         if method != "DELETE" or "/podgroups/" not in path:
             return None
         rejected.append(path)
-        return Refused(422, "Invalid", "a webhook rejects it")
+        return Denied(422, "Invalid", "a webhook rejects it")
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.run_pods("Succeeded")
     await world.until(lambda: len(rejected) >= 3)
     before = len(rejected)
@@ -360,12 +360,12 @@ async def test_a_missing_object_is_reported_and_the_job_continues_when_it_exists
     await world.start()
     full = True
 
-    def refuse(method, path):
+    def deny(method, path):
         if full and method == "POST" and path.endswith("/pods"):
-            return Refused(403, "Forbidden", "pods is forbidden: exceeded quota: small, requested: pods=1")
+            return Denied(403, "Forbidden", "pods is forbidden: exceeded quota: small, requested: pods=1")
         return None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.put(job(queue="late", volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]))
     await world.until(lambda: in_the_way(world)[0] == "JobStatusError" and "'late' not found" in in_the_way(world)[1])
     world.api.put(queue("late"))
@@ -402,10 +402,10 @@ async def test_pods_that_cannot_be_created(world, status, reason, message):
     await world.start()
     rejected = True
 
-    def refuse(method, path):
-        return Refused(status, reason, message) if rejected and method == "POST" and path.endswith("/pods") else None
+    def deny(method, path):
+        return Denied(status, reason, message) if rejected and method == "POST" and path.endswith("/pods") else None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.put(job(task(replicas=1)))
     await world.until(world.podgroups)
     assert "conditions" not in world.podgroups()[0].get("status", {})
@@ -439,13 +439,13 @@ async def test_a_missing_class_is_reported_once_and_tried_again_when_it_exists(w
     pod = task(replicas=1)
     pod["template"]["spec"]["priorityClassName"] = "urgent"
 
-    def refuse(method, path):
+    def deny(method, path):
         exists = world.api.get(kinds.PRIORITYCLASS, "urgent") is not None
         return (
-            Refused(403, "Forbidden", NO_CLASS) if method == "POST" and path.endswith("/pods") and not exists else None
+            Denied(403, "Forbidden", NO_CLASS) if method == "POST" and path.endswith("/pods") and not exists else None
         )
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.put(job(pod))
     await world.until(world.podgroups)
     world.admit()
@@ -484,16 +484,16 @@ async def test_a_job_that_cannot_be_worked_on_is_terminated_in_the_end(world):
     await world.until(lambda: world.phase() == "Terminated")
 
 
-async def test_refused_writes_are_tried_again(world):
+async def test_denied_writes_are_tried_again(world):
     faults = {"POST": 2, "PUT": 2, "PATCH": 1}
 
-    def refuse(method, path):
+    def deny(method, path):
         if "/events" not in path and faults.get(method, 0) > 0:
             faults[method] -= 1
-            return Refused(500, "InternalError") if method == "POST" else Refused(409, "Conflict")
+            return Denied(500, "InternalError") if method == "POST" else Denied(409, "Conflict")
         return None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     await start_running(world, job())
     world.run_pods("Succeeded")
     await world.until(lambda: world.phase() == "Completed")
@@ -505,14 +505,14 @@ async def test_killed_at_any_moment_it_goes_on_without_making_anything_twice(wor
     budget = 1
     done = 0
 
-    def refuse(method, path):
+    def deny(method, path):
         nonlocal done
         if "/events" in path or "/leases" in path:
             return None
         done += 1
-        return Refused(503, "ServiceUnavailable", "killed") if done > budget else None
+        return Denied(503, "ServiceUnavailable", "killed") if done > budget else None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     uids: dict[str, set[str]] = {}
 
     async def again():

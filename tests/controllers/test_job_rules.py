@@ -409,7 +409,7 @@ def test_pods_of_others_are_nobodys():
     assert events.job_key(made_pod(0, annotations={"volcano.sh/job-version": "x"})) is None
 
 
-def test_a_job_of_more_pods_than_a_cluster_holds_is_refused_before_they_are_made():
+def test_a_job_of_more_pods_than_a_cluster_holds_is_denied_before_they_are_made():
     one = typed(job(task(replicas=2**31 - 1)))
     one.status.state.phase = batch.PENDING
     with pytest.raises(Unready, match=r"have 2147483647 pods.*reduce spec\.tasks\[\]\.replicas"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.small_api import Refused
+from tests.controllers.small_api import Denied
 from tests.controllers.world import World, job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import Job
@@ -399,28 +399,28 @@ async def test_a_flow_from_start_to_end(world: World) -> None:
     assert not world.job("pipe-a")
 
 
-async def test_one_refused_job_does_not_hold_up_the_others(world: World) -> None:
-    def refuse(method: str, path: str) -> Refused | None:
+async def test_one_denied_job_does_not_hold_up_the_others(world: World) -> None:
+    def deny(method: str, path: str) -> Denied | None:
         wrong = method == "POST" and path.endswith("/jobs") and not world.job("pipe-b")
-        return Refused(400, "BadRequest", "no such queue") if wrong else None
+        return Denied(400, "BadRequest", "no such queue") if wrong else None
 
     for name in ("a", "b"):
         world.api.put(template(name))
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.put(flow(entry("a"), entry("b"), name="pipe"))
     await world.until(lambda: world.events("FailedCreate"))
-    world.api.refuse = lambda method, path: None
+    world.api.denial_of = lambda method, path: None
     await world.until(lambda: world.job("pipe-a") and world.job("pipe-b"))
     assert "no such queue" in world.events("FailedCreate")[0]
 
 
 async def test_a_template_that_was_corrected_is_tried_at_once(world: World) -> None:
-    def refuse(method: str, path: str) -> Refused | None:
+    def deny(method: str, path: str) -> Denied | None:
         broken = (world.api.get(kinds.JOBTEMPLATE, "a") or {})["spec"]["queue"] == "nowhere"
-        return Refused(400, "BadRequest", "no such queue") if broken and path.endswith("/jobs") else None
+        return Denied(400, "BadRequest", "no such queue") if broken and path.endswith("/jobs") else None
 
     world.api.put(template("a", queue="nowhere"))
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     await world.kill()
     world.options.max_requeue_num = 1
     await world.start()

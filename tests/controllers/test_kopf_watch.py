@@ -78,11 +78,11 @@ async def test_a_list_reports_deletions_but_not_of_newer_objects() -> None:
 async def test_what_cannot_be_read_is_reported_once_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     feed = HandFeed(kinds.JOBFLOW, JobFlow)
     bad = {**thing("bad", 1, "x"), "spec": {"flows": "all"}}
-    page, refused = wire.decode_list_lenient(
+    page, rejected = wire.decode_list_lenient(
         json.dumps({"metadata": {"resourceVersion": "3"}, "items": [bad, thing("good", 2, "y")]}).encode(), JobFlow
     )
     for _ in range(2):
-        feed.listed(page, refused, "3")
+        feed.listed(page, rejected, "3")
         feed.seen(bad)
     assert set(feed.store) == {"lab/good"} and caplog.text.count("JobFlow lab/bad") == 1
     feed.listed(page, [], "4")

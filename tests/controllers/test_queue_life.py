@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.conformance.controllers.comparing import resting, see
-from tests.controllers.small_api import Refused
+from tests.controllers.small_api import Denied
 from tests.controllers.world import command, queue
 from volcano_py.api import bus, kinds
 from volcano_py.api.codec import from_manifest
@@ -190,14 +190,14 @@ async def test_a_status_that_is_denied_for_long_is_written_in_the_end(world):
     await world.start()
     denied = 0
 
-    def refuse(method, path):
+    def deny(method, path):
         nonlocal denied
         if denied < 5 and method in ("PUT", "PATCH") and path.endswith("/queues/team/status"):
             denied += 1
-            return Refused(422, "Invalid", "Queue team is invalid")
+            return Denied(422, "Invalid", "Queue team is invalid")
         return None
 
-    world.api.refuse = refuse
+    world.api.denial_of = deny
     world.api.put(queue("team", state=""))
     await world.until(lambda: state(world, "team") == "Open")
     assert denied == 5

@@ -63,7 +63,7 @@ def of_session(objects: Sequence[Manifest], rule: Rule) -> dict[str, float]:
             o = {**o, "metadata": {**o["metadata"], "annotations": {"scheduling.k8s.io/group-name": "g"}}}
         given.append(o)
     simulation = Simulation(given)
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     weights = {f"{name}.weight": int(name == rule.argument) for name in WEIGHTS}
     conf = configured([["gang", "predicates", {"nodeorder": weights}]])
     begin_cycle(simulation.cluster, conf, simulation.now)

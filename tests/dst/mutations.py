@@ -49,7 +49,6 @@ from volcano_py.scheduler.dispatch.handle import DispatcherHandle  # noqa: E402
 from volcano_py.scheduler.dispatch.leadership import Leadership  # noqa: E402
 from volcano_py.scheduler.dispatch.machine import Machine  # noqa: E402
 from volcano_py.scheduler.dispatch.process import Process  # noqa: E402
-from volcano_py.scheduler.dispatch.versions import Versions  # noqa: E402
 from volcano_py.scheduler.dispatch.writes import Writer  # noqa: E402
 from volcano_py.scheduler.framework.statement import Statement  # noqa: E402
 from volcano_py.scheduler.model import cluster  # noqa: E402
@@ -413,10 +412,6 @@ def a_failed_status_is_done() -> None:
     Writer.write = write  # type: ignore[method-assign]
 
 
-def old_versions_guard_for_ever() -> None:
-    Versions.forget = _nothing  # type: ignore[method-assign]
-
-
 # ---- decisions -----------------------------------------------------------------------------------------------------
 
 
@@ -497,7 +492,6 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "binds name no UID": binds_name_no_uid,
     "a failed bind is done": a_failed_bind_is_done,
     "a failed status is done": a_failed_status_is_done,
-    "old versions guard statuses for ever": old_versions_guard_for_ever,
     "a gang that is not ready is bound": gangs_are_bound_in_parts,
     "queues have no limit": queues_have_no_limit,
     "finished pods keep their node": finished_pods_keep_their_node,

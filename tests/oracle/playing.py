@@ -13,7 +13,7 @@ from volcano_py.simulate.cycles import Simulation
 def play(cluster: Cluster, parity: bool = False, deviations: dict[str, bool] | None = None) -> Played:
     conf = settings(cluster, parity, deviations)
     simulation = Simulation(manifests(cluster), now=NOON)
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     played = Played(deepcopy(cluster))
     create_in_turns(simulation, conf, played)
     to_rest(simulation, conf, played)

@@ -38,7 +38,7 @@ come_back: whether owners recreate evicted pods. usage: by node the measured `cp
 def decide_fast(case: Case) -> list[dict[str, Any]]:
     conf = msgspec.structs.replace(load(case["conf"], REGISTRY.actions), deviations=deviations.PARITY)
     simulation = Simulation(case["objects"], raw=True, seed=case["seed"])
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     for node, of in case.get("usage", {}).items():
         simulation.cluster.usage[node] = NodeUsage(simulation.now - of["age"], of["cpu"], of["memory"])
     found = []

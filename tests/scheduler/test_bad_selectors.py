@@ -43,7 +43,7 @@ def pod(name: str, **spec: Any) -> Manifest:
 def test_the_pod_is_reported_and_the_others_are_scheduled(where: str) -> None:
     simulation = Simulation([node("a"), node("b"), pod("good"), pod("bad", **SPECS[where])])
     result = simulation.cycle(configuration(DEFAULT_TEXT, False))
-    (messages,) = simulation.refused
+    (messages,) = simulation.rejected
     assert (
         messages.startswith(f"Pod default/bad: {where.partition(': ')[0]}: ")
         and "'Like' is unknown; use In" in messages

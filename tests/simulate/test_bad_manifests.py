@@ -242,4 +242,4 @@ def check_junk(manifest: Manifest, path: Path, junk: Any, raw: bool) -> None:
     found = [simulation.cycle(conf) for _ in range(2)]
     assert not any(r.faults for r in found), (path, junk, [r.faults for r in found])
     if not raw:  # bare pods get their group only in a completed cluster
-        assert "other/good" in found[0].bound, (path, junk, simulation.refused)
+        assert "other/good" in found[0].bound, (path, junk, simulation.rejected)

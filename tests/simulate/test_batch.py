@@ -71,7 +71,7 @@ def test_an_object_that_cannot_be_used_is_named_and_the_others_are_scheduled() -
     odd = {"kind": "Pod", "metadata": {"name": "odd"}, "spec": 3}
     [found] = results({"objects": [NODE, odd, POD]})
     assert found["cycles"][0]["bound"] == {"default/p": "n"}
-    assert found["refused"] == ["Pod odd: Expected `object`, got `int` - at `$.spec`"]
+    assert found["rejected"] == ["Pod odd: Expected `object`, got `int` - at `$.spec`"]
 
 
 def test_a_result_has_the_statuses_of_groups_and_queues_after_the_cycle() -> None:

@@ -16,8 +16,8 @@ Manifest = dict[str, Any]
 
 
 def completed(*manifests: Manifest) -> dict[tuple[str, str], Manifest]:
-    made, refused = complete(list(manifests), frozenset(("volcano",)), 1_700_000_000.0)
-    assert not refused
+    made, rejected = complete(list(manifests), frozenset(("volcano",)), 1_700_000_000.0)
+    assert not rejected
     return {(o["kind"], o["metadata"]["name"]): o for o in made}
 
 
@@ -126,7 +126,7 @@ def test_null_and_empty_fields_count_as_missing() -> None:
     for each, wanted in sparse.items():
         assert {k: made[each].get(k) for k in ("metadata", "spec")} == {k: wanted.get(k) for k in ("metadata", "spec")}
     simulation = Simulation(parse(NULLS, "-"))
-    assert simulation.cycle(configuration(DEFAULT_TEXT, False)).bound == {"default/p": "n"} and not simulation.refused
+    assert simulation.cycle(configuration(DEFAULT_TEXT, False)).bound == {"default/p": "n"} and not simulation.rejected
 
 
 def test_a_described_object_without_a_namespace_is_in_the_default_one_also_with_raw() -> None:
@@ -188,7 +188,7 @@ def test_label_keys_of_affinity_become_part_of_the_selector_once() -> None:
 
 def test_affinity_that_cannot_be_decoded_is_reported() -> None:
     bad = pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": 3}]}})
-    assert Simulation([bad]).refused
+    assert Simulation([bad]).rejected
 
 
 def test_a_namespace_has_its_name_for_a_label_also_where_only_its_pods_are_described() -> None:

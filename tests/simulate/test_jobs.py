@@ -88,7 +88,7 @@ def test_a_job_that_has_started_has_the_pods_that_are_described(phase: str) -> N
 def test_a_job_that_admission_would_deny_is_reported_and_the_others_run(bad: Manifest, reason: str) -> None:
     good = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
     simulation = Simulation([NODE, bad, good])
-    assert any(reason in r for r in simulation.refused), simulation.refused
+    assert any(reason in r for r in simulation.rejected), simulation.rejected
     assert simulation.cycle(CONF).bound == {"default/p": "n"}
 
 

@@ -40,13 +40,13 @@ def holds(rule: Rule, data: dict[str, Any]) -> bool:
         return False
 
 
-def refused(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
+def denied(path: str, obj: Any, old: Any = None, operation: str = "") -> list[str]:
     operation = operation or ("UPDATE" if old is not None else "CREATE")
     data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
     return [rule.message for rule in RULES[path] if not holds(rule, data)]
 
 
-def refused_beside(path: str, others: list[Any], obj: Any, old: Any = None, operation: str = "") -> list[str]:
+def denied_beside(path: str, others: list[Any], obj: Any, old: Any = None, operation: str = "") -> list[str]:
     operation = operation or ("UPDATE" if old is not None else "CREATE")
     data = {"object": obj, "oldObject": old, "request": {"operation": operation}}
     return [rule.message for one in others for rule in BESIDE[path] if not holds(rule, {**data, "params": one})]

@@ -1,4 +1,4 @@
-"""The file with resource groups: what is read, what is refused, and what stays in force."""
+"""The file with resource groups: what is read, what is denied, and what stays in force."""
 
 import logging
 import os

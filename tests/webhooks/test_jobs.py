@@ -1,4 +1,4 @@
-"""Admission of Jobs: defaults on creation, what is refused, and what may change."""
+"""Admission of Jobs: defaults on creation, what is denied, and what may change."""
 
 import copy
 

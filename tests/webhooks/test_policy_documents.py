@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.webhooks.policies import BESIDE, RULES, changed, cronjob, job, problems, queue, refused, refused_beside, task
+from tests.webhooks.policies import BESIDE, RULES, changed, cronjob, denied, denied_beside, job, problems, queue, task
 from volcano_py.webhooks.job_defaults import defaulted_job, mutate_job
 from volcano_py.webhooks.lookup import QueueIndex
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 PARTED = {"totalPartitions": 2, "partitionSize": 2}
-REFUSED: list[tuple[str, Any, str]] = [
+DENIED: list[tuple[str, Any, str]] = [
     ("/jobs/validate", job(tasks=[]), "No task specified"),
     ("/jobs/validate", job(task(minAvailable=3)), "'minAvailable' is greater than 'replicas' in task"),
     ("/jobs/validate", job(task(), task()), "duplicated task name"),
@@ -148,7 +148,7 @@ def pod(**budgets: str) -> dict[str, Any]:
     return {"metadata": {"name": "p", "annotations": annotations}, "spec": {"schedulerName": "volcano"}}
 
 
-REFUSED += [
+DENIED += [
     ("/pods/validate", pod(min_available="0"), "must be a positive integer"),
     ("/pods/validate", pod(min_available="100%"), "percentage which between 1% ~ 99%"),
     ("/pods/validate", pod(min_available="1", max_unavailable="1"), "keep one"),
@@ -173,10 +173,10 @@ VOLCANOS = (
 """Words that Volcano's own tests of admission look for, in the answers of either engine."""
 
 
-@pytest.mark.parametrize(("path", "obj", "words"), REFUSED)
+@pytest.mark.parametrize(("path", "obj", "words"), DENIED)
 def test_both_refuse(path: str, obj: Any, words: str) -> None:
     """Whoever looks for Volcano's words finds them in both answers."""
-    assert any(words in message for message in refused(path, obj)), refused(path, obj)
+    assert any(words in message for message in denied(path, obj)), denied(path, obj)
     if words in VOLCANOS:
         assert any(words in message for message in problems(path, obj)), problems(path, obj)
     assert problems(path, obj)
@@ -184,13 +184,13 @@ def test_both_refuse(path: str, obj: Any, words: str) -> None:
 
 def test_changes_and_deletions() -> None:
     old = job()
-    assert refused("/jobs/validate", job(task(), task(name="b")), old) == [
+    assert denied("/jobs/validate", job(task(), task(name="b")), old) == [
         "spec.tasks: job updates may not add or remove tasks"
     ]
-    assert len(refused("/jobs/validate", job(queue="other"), old)) == 1
-    assert refused("/jobs/validate", job(task(replicas=9), minAvailable=9), old) == []
-    assert refused("/queues/validate", None, queue(name="default"), "DELETE")
-    assert refused("/queues/validate", None, queue(name="mine"), "DELETE") == []
+    assert len(denied("/jobs/validate", job(queue="other"), old)) == 1
+    assert denied("/jobs/validate", job(task(replicas=9), minAvailable=9), old) == []
+    assert denied("/queues/validate", None, queue(name="default"), "DELETE")
+    assert denied("/queues/validate", None, queue(name="mine"), "DELETE") == []
 
 
 def test_defaults_are_no_change() -> None:
@@ -200,12 +200,12 @@ def test_defaults_are_no_change() -> None:
     for stored in (defaulted_job(bare), mutate_job(bare)):
         for old, new in ((stored, bare), (bare, stored)):
             assert problems("/jobs/validate", new, old) == [], (old, new)
-            assert refused("/jobs/validate", new, old) == [], (old, new)
+            assert denied("/jobs/validate", new, old) == [], (old, new)
         changed = {"queue": "other", "maxRetry": 7, "schedulerName": "other", "plugins": {"mpi": [], "env": []}}
         for field, value in changed.items():
             other = bare | {"spec": bare["spec"] | {field: value}}
             assert problems("/jobs/validate", other, stored), field
-            assert refused("/jobs/validate", other, stored), field
+            assert denied("/jobs/validate", other, stored), field
 
 
 OPEN = {"metadata": {"name": "open"}, "spec": {}, "status": {"state": "Open"}}
@@ -245,22 +245,22 @@ BESIDE_QUEUES: list[tuple[str, list[Any], Any, Any, str, str]] = [
 def test_rules_beside_other_queues(
     path: str, others: list[Any], obj: Any, old: Any, operation: str, words: str
 ) -> None:
-    assert any(words in message for message in refused_beside(path, others, obj, old, operation))
+    assert any(words in message for message in denied_beside(path, others, obj, old, operation))
 
 
 def test_every_rule_beside_other_queues_has_refused_something() -> None:
-    messages = {message for *given, _ in BESIDE_QUEUES for message in refused_beside(*given)}
+    messages = {message for *given, _ in BESIDE_QUEUES for message in denied_beside(*given)}
     of_queues = [rules for path, rules in BESIDE.items() if path != "/reservations/validate"]
     assert messages == {rule.message for rules in of_queues for rule in rules}
 
 
 def test_what_fits_beside_other_queues() -> None:
-    assert refused_beside("/jobs/validate", [OPEN, CHILD, PARENT], job(queue="open")) == []
+    assert denied_beside("/jobs/validate", [OPEN, CHILD, PARENT], job(queue="open")) == []
     fits = queue(parent="parent", capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": 4}})
-    assert refused_beside("/queues/validate", [OPEN, CHILD, PARENT], fits) == []
-    assert refused_beside("/queues/validate", [CHILD, PARENT], PARENT | {"status": {"state": "Open"}}, PARENT) == []
+    assert denied_beside("/queues/validate", [OPEN, CHILD, PARENT], fits) == []
+    assert denied_beside("/queues/validate", [CHILD, PARENT], PARENT | {"status": {"state": "Open"}}, PARENT) == []
     bare = {"metadata": {"name": "parent"}, "spec": {}}
-    assert refused_beside("/queues/validate", [CHILD], bare | {"spec": {"capability": {}}}, bare) == []
+    assert denied_beside("/queues/validate", [CHILD], bare | {"spec": {"capability": {}}}, bare) == []
 
 
 amounts_ = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "2", "3", 4]), max_size=2)
@@ -276,14 +276,14 @@ related = st.fixed_dictionaries(
 
 
 @given(related, related, related, st.booleans())
-def test_no_queue_is_refused_beside_others_that_the_functions_allow(one: Any, a: Any, b: Any, exists: bool) -> None:
+def test_no_queue_is_denied_beside_others_that_the_functions_allow(one: Any, a: Any, b: Any, exists: bool) -> None:
     others = [{"metadata": {"name": name}, "spec": spec} for name, spec in (("a", a), ("b", b))]
     obj = {"metadata": {"name": "q"}, "spec": one}
     old = {"metadata": {"name": "q"}, "spec": {}} if exists else None
     around = AdmissionContext(queues=QueueIndex([*others, *([old] if old else [])]))
     verdict = evaluate(PATHS["/queues/validate"], AdmissionRequest("UPDATE" if old else "CREATE", obj, old), around)
     if not verdict.problems:
-        assert refused_beside("/queues/validate", others, obj, old) == []
+        assert denied_beside("/queues/validate", others, obj, old) == []
 
 
 def test_every_rule_has_refused_something() -> None:
@@ -297,16 +297,16 @@ def test_every_rule_has_refused_something() -> None:
         job(queue="root"),
         job(task(template={"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]}})),
     ]
-    messages = {message for path, obj, _ in REFUSED for message in refused(path, obj)}
-    messages |= {message for obj in negative for message in refused("/jobs/validate", obj)}
-    messages |= set(refused("/jobs/validate", job(task(), task(name="b")), job()))
-    messages |= set(refused("/jobs/validate", job(queue="other"), job()))
-    messages |= set(refused("/queues/validate", None, queue(name="default"), "DELETE"))
-    messages |= set(refused("/jobs/validate", changed("containers", "image", "x"), job()))
-    messages |= set(refused("/jobs/validate", changed("hostNetwork", True), job()))
-    messages |= set(refused("/jobs/validate", job(task(maxRetry=7)), job()))
+    messages = {message for path, obj, _ in DENIED for message in denied(path, obj)}
+    messages |= {message for obj in negative for message in denied("/jobs/validate", obj)}
+    messages |= set(denied("/jobs/validate", job(task(), task(name="b")), job()))
+    messages |= set(denied("/jobs/validate", job(queue="other"), job()))
+    messages |= set(denied("/queues/validate", None, queue(name="default"), "DELETE"))
+    messages |= set(denied("/jobs/validate", changed("containers", "image", "x"), job()))
+    messages |= set(denied("/jobs/validate", changed("hostNetwork", True), job()))
+    messages |= set(denied("/jobs/validate", job(task(maxRetry=7)), job()))
     root = queue(name="root")
-    messages |= set(refused("/queues/validate", queue(name="root", capability={"cpu": 1}), root))
+    messages |= set(denied("/queues/validate", queue(name="root", capability={"cpu": 1}), root))
     assert messages == {rule.message for rules in RULES.values() for rule in rules}
 
 
@@ -392,20 +392,20 @@ def test_no_job_is_refused_that_the_functions_allow(spec: dict[str, Any]) -> Non
     assume(not the_crd_refuses(spec))
     obj = {"metadata": {"name": "train"}, "spec": spec}
     if not problems("/jobs/validate", copy.deepcopy(obj)):
-        assert refused("/jobs/validate", obj) == []
+        assert denied("/jobs/validate", obj) == []
 
 
 @given(queues, st.sampled_from(["", "Open", "Closed", "Closing"]))
 def test_queues_get_the_same_result(spec: dict[str, Any], state: str) -> None:
     obj = {"metadata": {"name": "q"}, "spec": spec, "status": {"state": state}}
-    assert bool(problems("/queues/validate", obj)) == bool(refused("/queues/validate", obj))
+    assert bool(problems("/queues/validate", obj)) == bool(denied("/queues/validate", obj))
 
 
 @given(budgets, st.sampled_from(["volcano", "other"]))
 def test_pods_get_the_same_result(given_: dict[str, str], scheduler: str) -> None:
     obj = pod(**given_)
     obj["spec"]["schedulerName"] = scheduler
-    assert bool(problems("/pods/validate", obj)) == bool(refused("/pods/validate", obj))
+    assert bool(problems("/pods/validate", obj)) == bool(denied("/pods/validate", obj))
 
 
 @given(flows)
@@ -413,4 +413,4 @@ def test_no_flow_is_refused_that_the_functions_allow(given_: list[dict[str, Any]
     assume(len({flow["name"] for flow in given_}) == len(given_))  # of two of one name the functions see the last
     obj = {"metadata": {"name": "f"}, "spec": {"flows": given_}}
     if not problems("/jobflows/validate", obj):
-        assert refused("/jobflows/validate", obj) == []
+        assert denied("/jobflows/validate", obj) == []

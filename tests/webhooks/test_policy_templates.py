@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.webhooks.policies import changed, job, problems, refused, task
+from tests.webhooks.policies import changed, denied, job, problems, task
 from volcano_py.webhooks.jobs import _POINTERS
 
 CHANGES: list[tuple[Any, ...]] = [
@@ -48,9 +48,9 @@ CHANGES: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: ".".join(map(str, change[:-1])))
 def test_both_refuse_a_changed_template(change: tuple[Any, ...]) -> None:
     for before, after in ((job(), changed(*change)), (changed(*change), job())):
-        assert len(refused("/jobs/validate", after, before)) == 1
+        assert len(denied("/jobs/validate", after, before)) == 1
         assert problems("/jobs/validate", after, before)
-    assert refused("/jobs/validate", changed(*change), changed(*change)) == []
+    assert denied("/jobs/validate", changed(*change), changed(*change)) == []
 
 
 _word = st.sampled_from(["", "a"])
@@ -119,4 +119,4 @@ def with_empty(value: Any, random: Any) -> Any:
 def test_no_template_is_refused_that_the_webhook_takes_for_unchanged(pair: tuple[Any, Any]) -> None:
     before, after = (job(task(template=template)) for template in pair)
     if not problems("/jobs/validate", after, before):
-        assert refused("/jobs/validate", after, before) == []
+        assert denied("/jobs/validate", after, before) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhooks.policies import refused_beside
+from tests.webhooks.policies import denied_beside
 from volcano_py.api.meta import parse_time
 from volcano_py.webhooks.paths import PATHS, AdmissionContext, AdmissionRequest, evaluate
 
@@ -78,10 +78,10 @@ def test_overlaps_are_denied_by_webhook_and_policy(what: str, other: dict[str, A
     assert bool(found) == denied, what
     if found:
         assert "is reserved by Reservation old from 2026-12-01T" in found[0] and "use other nodes" in found[0]
-    assert bool(refused_beside(PATH, [other], reservation())) == denied, what
+    assert bool(denied_beside(PATH, [other], reservation())) == denied, what
     unchanged = reservation()
     assert not problems(unchanged, other, old=unchanged)
-    assert not refused_beside(PATH, [other], unchanged, old=unchanged)
+    assert not denied_beside(PATH, [other], unchanged, old=unchanged)
 
 
 def test_an_invalid_other_one_prevents_nothing() -> None:

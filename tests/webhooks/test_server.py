@@ -56,9 +56,9 @@ async def test_allowed_refused_and_patched():
         status, allowed = await post("/jobs/validate", review(job(minAvailable=1)))
         assert status == 200
         assert allowed["response"] == {"uid": "u-1", "allowed": True}
-        _, refused = await post("/jobs/validate", review(job(minAvailable=3)))
-        assert refused["response"]["allowed"] is False
-        assert refused["response"]["status"]["message"] == (
+        _, denied = await post("/jobs/validate", review(job(minAvailable=3)))
+        assert denied["response"]["allowed"] is False
+        assert denied["response"]["status"]["message"] == (
             "job lab/train: spec.minAvailable: Invalid value: 3: job 'minAvailable' should not be greater than "
             "total replicas in tasks; they are 2"
         )

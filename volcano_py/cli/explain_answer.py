@@ -116,14 +116,14 @@ def _of_group(facts: Facts, scheduler: str, unblock: bool) -> Answer:
         return _reported(facts, subject)
     if problem := _failed_create(facts):
         return _pending(subject, FAILED_CREATE.because(problem=problem))
-    cluster, refused = cluster_of(facts.snapshot)
+    cluster, rejected = cluster_of(facts.snapshot)
     uid = facts.group
     if facts.group_kind in NATIVE_KINDS:
         uid = cluster.native_groups.root_of(facts.group_kind, facts.group)
     task = cluster.tasks.get(facts.key) if facts.kind == "pod" else None
     if task is not None:
         uid = task.job
-    for text in refused:
+    for text in rejected:
         kind, _, rest = text.partition(" ")
         name, _, problem = rest.partition(": ")
         if name in (facts.key, facts.group) and kind in ("Pod", "PodGroup"):

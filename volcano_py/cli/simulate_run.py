@@ -133,7 +133,7 @@ def _warn(chosen: Configuration, manifests: list[Manifest], simulation: Simulati
         hint = "if it creates pods, add the pods to the manifests"
         text = f"left out: {kind}, the scheduler does not read this kind; {hint}"
         click.echo(wrapped(text, sys.stderr, 10), err=True)
-    for reason in simulation.refused:
+    for reason in simulation.rejected:
         click.echo(wrapped(f"invalid: {reason}", sys.stderr, 9), err=True)
 
 

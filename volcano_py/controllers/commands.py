@@ -25,7 +25,7 @@ from volcano_py.webhooks.commands import PROTECTED_QUEUES, protected, record_of
 log = logging.getLogger(__name__)
 
 Sink = Callable[[Command], None]
-REFUSED = "CommandRefused"
+REJECTED = "CommandRejected"
 """Reason of the Event on a queue."""
 ANY_NAMESPACE = "*"
 
@@ -119,7 +119,7 @@ class CommandController:
         log.warning("queue %s: %s", command.target.name, text)
         queue = self._queues.get(command.target.name) if self._queues is not None else None
         if queue is not None:
-            self._executor.record(queue, Emit("Warning", REFUSED, text))
+            self._executor.record(queue, Emit("Warning", REJECTED, text))
 
 
 def _is_for_queue(command: Command) -> bool:

@@ -97,13 +97,13 @@ class HandFeed(Generic[T]):
         else:
             _call(self._update, old, obj)
 
-    def listed(self, objects: Iterable[T], refused: Iterable[Undecodable], version: str) -> None:
+    def listed(self, objects: Iterable[T], rejected: Iterable[Undecodable], version: str) -> None:
         """All objects at a resourceVersion of the list; stored objects that are missing and not newer are deleted.
 
-        The stored version of an object in `refused` is kept.
+        The stored version of an object in `rejected` is kept.
         """
         there, undecodable = set(), set()
-        for one in refused:
+        for one in rejected:
             there.add(one.uid)
             undecodable.add(f"{one.namespace}/{one.name}".lstrip("/"))
             self._refuse(f"{one.namespace}/{one.name}".lstrip("/"), one.error)
@@ -202,11 +202,11 @@ class HandWatch:
 
     async def _list(self, feed: HandFeed[Any]) -> None:
         objects: list[Any] = []
-        refused: list[Undecodable] = []
+        rejected: list[Undecodable] = []
         version = ""
         async for body in self._client.raw_pages(feed.rt):
             page, bad = await wire.read_list_lenient(body, feed.struct)
             objects += page
-            refused += bad
+            rejected += bad
             version = version or page.resource_version
-        feed.listed(objects, refused, version)
+        feed.listed(objects, rejected, version)

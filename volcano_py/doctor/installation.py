@@ -124,9 +124,9 @@ def _crds(facts: Facts) -> Iterator[Finding]:
         yield Finding("error", "crds", what, f"update it: {UPDATE_CRDS}")
     for name, crd in there.items():
         conditions = (crd.get("status") or {}).get("conditions") or ()
-        refused = [c for c in conditions if c.get("type") == "NamesAccepted" and c.get("status") == "False"]
-        if name.endswith(".volcano.sh") and refused:
-            what = f"CRD {name} is not served: {refused[0].get('message')}"
+        rejected = [c for c in conditions if c.get("type") == "NamesAccepted" and c.get("status") == "False"]
+        if name.endswith(".volcano.sh") and rejected:
+            what = f"CRD {name} is not served: {rejected[0].get('message')}"
             yield Finding("error", "crds", what, "delete the CRD that has the same names")
 
 

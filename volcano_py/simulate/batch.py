@@ -112,5 +112,5 @@ def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:
             del result["faults"]
         results.append(result)
     ignored = sorted({str(m["kind"]) for m in manifests if not is_read(m) and not is_job(m)})
-    more = {"refused": simulation.refused, "ignoredKinds": ignored}
+    more = {"rejected": simulation.rejected, "ignoredKinds": ignored}
     return {"cycles": results, **{key: found for key, found in more.items() if found}}

@@ -45,7 +45,7 @@ def complete(
     that admission would deny. Adds the queues `default` and `root`, the system's PriorityClasses, PodGroups and pods of
     pending jobs, and PodGroups of bare pods. If an object is described twice, the last description is used."""
     by_key: dict[tuple[str, str, str], Manifest] = {}
-    refused: list[str] = []
+    rejected: list[str] = []
     for m in manifests:
         try:
             if is_job(m):
@@ -53,7 +53,7 @@ def complete(
             elif as_struct(m, named=True) is None:
                 continue
         except ManifestError as e:
-            refused.append(str(e))
+            rejected.append(str(e))
         else:
             o = in_namespace(copied(m))
             by_key[model_kind(o), o["metadata"].get("namespace", ""), o["metadata"]["name"]] = o
@@ -87,7 +87,7 @@ def complete(
     objects += made
     for group in (o for o in objects if model_kind(o) == "PodGroup"):
         _pod_group(group, namespaces.get(group["metadata"]["namespace"]))
-    return objects, refused + bad_jobs
+    return objects, rejected + bad_jobs
 
 
 def complete_for_profiles(manifests: list[Manifest]) -> list[Manifest]:

@@ -59,8 +59,8 @@ class CycleResult(msgspec.Struct):
 class Simulation:
     """A cluster in memory.
 
-    `raw`: use the objects as they are; only a missing namespace is set. `refused` contains the invalid objects with the
-    reason; the others are scheduled.
+    `raw`: use the objects as they are; only a missing namespace is set. `rejected` contains the invalid objects with
+    the reason; the others are scheduled.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class Simulation:
             self.pods = PodScheduler(profiles, features, self.cluster)
         self.warnings: list[str] = []
         """Warnings about the configuration, each once; complete after the first cycle."""
-        self.refused: list[str] = []
+        self.rejected: list[str] = []
         """Invalid objects, with the reason."""
         self.objects: dict[tuple[str, str], Manifest] = {}
         if raw:
             objects = [_as_it_is(copied(o)) for o in given]
         else:
-            objects, self.refused = complete(given, scheduler_names, self.now)
+            objects, self.rejected = complete(given, scheduler_names, self.now)
         for o in objects:
             self.put(o)
 
@@ -114,7 +114,7 @@ class Simulation:
         try:
             struct = as_struct(manifest, named=not self.raw)
         except ManifestError as e:
-            self.refused.append(str(e))
+            self.rejected.append(str(e))
             return
         if struct is None:
             return
@@ -126,7 +126,7 @@ class Simulation:
         try:
             self.cluster.upsert(kind, struct)
         except ValueError as e:
-            self.refused.append(f"{kind} {struct.metadata.key}: {e}")
+            self.rejected.append(f"{kind} {struct.metadata.key}: {e}")
 
     def _is_responsible_for(self, pod: core.Pod) -> bool:
         """Pods of other schedulers count only once they are bound. Volcano: responsibleForPod.

@@ -33,7 +33,7 @@ def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
     classes = {o["metadata"]["name"]: int(o.get("value") or 0) for o in objects if o["kind"] == "PriorityClass"}
     known = {_key(o) for o in objects}
     made: list[Manifest] = []
-    refused: list[str] = []
+    rejected: list[str] = []
     for o in objects:
         if not is_job(o):
             continue
@@ -45,12 +45,12 @@ def expand(objects: list[Manifest]) -> tuple[list[Manifest], list[str]]:
             group = "PodGroup", job.metadata.namespace, podgroup_name(job)
             problems = [] if group in known else validate_job_create(mutated, queues)
             if problems:
-                refused.append("; ".join(problems))
+                rejected.append("; ".join(problems))
                 continue
             made += [m for m in (build_podgroup(job, classes), *_pods(job)) if _key(m) not in known]
         except (ValueError, TypeError, AttributeError, KeyError) as e:  # a pod template can be any JSON
-            refused.append(f"Job {o['metadata']['namespace']}/{o['metadata']['name']}: {e}")
-    return made, refused
+            rejected.append(f"Job {o['metadata']['namespace']}/{o['metadata']['name']}: {e}")
+    return made, rejected
 
 
 def _pods(job: batch.Job) -> Iterator[Manifest]:

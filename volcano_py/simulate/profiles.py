@@ -189,19 +189,19 @@ class _World:
 
     def outcome(self) -> dict[str, Any]:
         waiting = {k: p.pod for k, p in self._pods.items() if not p.node}
-        refused = {}
+        rejected = {}
         for key, pod in waiting.items():
             for c in pod.status.conditions or ():
                 if c.type == "PodScheduled" and c.status == "False":
-                    refused[key] = c.message
+                    rejected[key] = c.message
         nominated = {k: p.status.nominated_node_name for k, p in waiting.items() if p.status.nominated_node_name}
         return {
             "bound": dict(self._bound),
             "order": list(self._bound),
             "deleted": list(self._evicted),
             "nominated": nominated,
-            "unschedulable": list(refused),
-            "reason": refused,
+            "unschedulable": list(rejected),
+            "reason": rejected,
         }
 
     def _carry_out(self, decision: Decision) -> None:

@@ -102,7 +102,7 @@ def cluster_of(snapshot: Snapshot, features: frozenset[str] = DEFAULT_GATES) -> 
     names = frozenset(snapshot.scheduler_names)
     cluster = Cluster(shadow_schedulers=names, default_queue=snapshot.default_queue, features=features)
     accepts = ObjectFilters(names).accepts
-    refused = []
+    rejected = []
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             if not accepts(kind, obj):
@@ -110,8 +110,8 @@ def cluster_of(snapshot: Snapshot, features: frozenset[str] = DEFAULT_GATES) -> 
             try:
                 cluster.upsert(kind, obj)
             except ValueError as error:
-                refused.append(f"{kind} {obj.metadata.key}: {error}")
-    return cluster, refused
+                rejected.append(f"{kind} {obj.metadata.key}: {error}")
+    return cluster, rejected
 
 
 def manifests_of(snapshot: Snapshot) -> Iterator[Manifest]:

@@ -95,9 +95,9 @@ def simulation_of(
     ManifestError for an invalid object."""
     manifests = list(manifests_of(snapshot))
     scheduler_names = frozenset(snapshot.scheduler_names)
-    new, refused = _completed(manifests, list(added), scheduler_names, snapshot.time)
-    if refused:
-        raise ManifestError(refused[0])
+    new, rejected = _completed(manifests, list(added), scheduler_names, snapshot.time)
+    if rejected:
+        raise ManifestError(rejected[0])
     return Simulation(
         [*manifests, *new],
         now=snapshot.time,
@@ -255,14 +255,14 @@ def _completed(
     if not added:
         return [], []
     around = [m for m in known if m["kind"] in ("Queue", "PriorityClass", "Namespace")]
-    made, refused = complete([*around, *added], scheduler_names, now)
+    made, rejected = complete([*around, *added], scheduler_names, now)
     existing = {_key(m) for m in known}
     given = {_key(m) for m in added}
     implied = ("Queue", "PriorityClass", "Namespace")
     new = [m for m in made if _key(m) in given or (_key(m) not in existing and m["kind"] not in implied)]
     for manifest in new:
         manifest["metadata"].setdefault("creationTimestamp", format_time(now))
-    return new, refused
+    return new, rejected
 
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:

@@ -98,10 +98,10 @@ class Cluster:
 
     def add(self, manifest: dict[str, Any]) -> None:
         """Add any object as a Kubernetes manifest. Raises ValueError for one that the scheduler cannot use."""
-        before = len(self._simulation.refused)
+        before = len(self._simulation.rejected)
         self._simulation.put(manifest)
-        if len(self._simulation.refused) > before:
-            raise ValueError(self._simulation.refused[-1])
+        if len(self._simulation.rejected) > before:
+            raise ValueError(self._simulation.rejected[-1])
 
     def add_node(self, name: str, *, labels: dict[str, str] | None = None, **amounts: Any) -> None:
         """Add a node with allocatable amounts, by default 4 cpu, 8Gi memory and 110 pods."""

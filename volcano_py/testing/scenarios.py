@@ -85,8 +85,8 @@ def check(scenario: Scenario, known: Registry = REGISTRY) -> None:
         result = simulation.cycle(conf)
         scopes.assert_none()
         compare(result, expect or {}, number, groups)
-    refused = Counter(text.split(":")[0] for text in simulation.refused)
-    assert refused == Counter(scenario.get("refused") or []), f"refused: {simulation.refused}"
+    rejected = Counter(text.split(":")[0] for text in simulation.rejected)
+    assert rejected == Counter(scenario.get("rejected") or []), f"rejected: {simulation.rejected}"
 
 
 def _group(pod: dict[str, Any]) -> str:

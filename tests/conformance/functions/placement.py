@@ -20,9 +20,9 @@ def _fit_errors(data: Data) -> FitErrors:
     counts: dict[str, int] = {}
     nodes = data.get("nodes") or {}
     unresolvable = []
-    for refused in nodes.values():
+    for rejected in nodes.values():
         codes = []
-        for status in refused.get("status") or ():
+        for status in rejected.get("status") or ():
             counts[status["Reason"]] = counts.get(status["Reason"], 0) + 1
             codes.append(status.get("Code", 0))
         unresolvable.append(FitCode.UNRESOLVABLE in codes)
@@ -52,7 +52,7 @@ def _unresolvable(r: Data, _: list[Any]) -> list[Any]:
 
 def _set_node_error(r: Data, a: list[Any]) -> list[Any]:
     """One more node rejects: all rejections are computed again. Plain text is an error."""
-    given = {name: refused["status"] for name, refused in (r.get("nodes") or {}).items()}
+    given = {name: rejected["status"] for name, rejected in (r.get("nodes") or {}).items()}
     given[a[0]] = a[1].get("status") or [{"Code": FitCode.ERROR, "Reason": a[1]["error"]}]
 
     def register(session: Session) -> None:

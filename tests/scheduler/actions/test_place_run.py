@@ -91,7 +91,7 @@ def run_history(seed: int, tiers: str) -> tuple[list[Any], int]:
     document = {"actions": ACTIONS, "tiers": [{"plugins": [{"name": p} for p in tier]} for tier in TIERS[tiers]]}
     conf = load(json.dumps(document), REGISTRY.actions)
     simulation = Simulation(objects(Random(seed)), seed=seed)
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     in_runs = 0
     allocate_run = place_run.Statement.allocate_run
 

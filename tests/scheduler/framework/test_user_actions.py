@@ -33,7 +33,7 @@ def task_of(session: Session, job: str) -> Task:
     return next(iter(session.jobs[f"default/{job}"].tasks.values()))
 
 
-def refused(execute: Callable[[Statement, Session], str | None], **job: object) -> str:
+def rejected(execute: Callable[[Statement, Session], str | None], **job: object) -> str:
     """The error of a statement for the job `big`; nothing may be bound or counted."""
     errors: list[str | None] = []
 
@@ -55,7 +55,7 @@ def refused(execute: Callable[[Statement, Session], str | None], **job: object) 
 
 
 def test_a_statement_refuses_what_does_not_fit() -> None:
-    error = refused(lambda statement, session: statement.allocate(task_of(session, "big"), 0), cpu=100)
+    error = rejected(lambda statement, session: statement.allocate(task_of(session, "big"), 0), cpu=100)
     assert error == "node n1 resources are not enough to put task default/big-0"
 
 
@@ -81,7 +81,7 @@ def test_a_statement_refuses_a_node_that_does_not_exist(node: int, verb: str) ->
         task = task_of(session, "big")
         return statement.allocate(task, node) if verb == "allocate" else statement.pipeline(task, node, False)
 
-    assert refused(run, cpu=1) == f"node {node} does not exist; the session has the nodes 0 to 1"
+    assert rejected(run, cpu=1) == f"node {node} does not exist; the session has the nodes 0 to 1"
 
 
 def test_a_statement_refuses_a_task_that_has_a_node() -> None:

@@ -25,7 +25,7 @@ from volcano_py.webhooks.jobflows import validate_jobflow
 
 log = logging.getLogger(__name__)
 
-REFUSED_SECONDS = 60.0
+DENIED_SECONDS = 60.0
 """Interval of retries of a JobFlow that is denied repeatedly: a missing object may be created."""
 
 
@@ -77,7 +77,7 @@ class JobFlowController:
         if not from_outside(error) and 0 <= self._max_requeue <= self.queue.retries(flow.key):
             log.warning("jobflow %s: %s; retrying at longer intervals", flow.key, error)
             self._executor.record(flow, Emit("Warning", "SyncJobFlow", f"SyncJobFlow failed: {error}"))
-            self.queue.add_after(flow.key, REFUSED_SECONDS)
+            self.queue.add_after(flow.key, DENIED_SECONDS)
             return
         raise error
 

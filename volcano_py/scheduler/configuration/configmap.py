@@ -137,8 +137,8 @@ class ConfigurationMap(ConfigurationSource):
             self._changed = True
         self._error, self._found = "", found
 
-    def _undecodable(self, refused: Undecodable) -> None:
-        self._error = str(refused.error)
+    def _undecodable(self, rejected: Undecodable) -> None:
+        self._error = str(rejected.error)
         self._changed = True
 
     def _note(self, kind: str, reason: str, text: str) -> None:

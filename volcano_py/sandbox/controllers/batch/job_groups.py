@@ -70,7 +70,7 @@ async def _create(client: Client, job: Object, names: tuple[str, str, str]) -> N
     scheduling = job["spec"].get("scheduling") or {}
     spec = {"schedulingPolicy": _policy(job)} | {f: scheduling[f] for f in _FIELDS if scheduling.get(f)}
     of_pods = job["spec"]["template"].get("spec") or {}
-    if of_pods.get("priorityClassName"):  # pods of another priority than the group's are refused
+    if of_pods.get("priorityClassName"):  # pods of another priority than the group's are rejected
         spec["priorityClassName"] = of_pods["priorityClassName"]
     reference = controller_reference(job)
     owner = {"apiGroup": "batch", "kind": "Job", "name": job["metadata"]["name"]}
