@@ -19,7 +19,7 @@ import orjson
 
 from volcano_py.api.batch import CronJob
 from volcano_py.api.kinds import CRONJOB
-from volcano_py.controllers.kopf_watch import HandFeed, HandWatch
+from volcano_py.controllers.kopf_watch import KopfFeed, KopfWatch
 from volcano_py.kube.client import Client
 from volcano_py.kube.informer import Informer
 from volcano_py.sandbox.cluster import Sandbox
@@ -47,9 +47,9 @@ async def watch(kubeconfig: str, how: str, count: int) -> dict[str, float]:
     before = resident_mib()
     begun, used = time.perf_counter(), time.process_time()
     async with Client.from_kubeconfig(kubeconfig, qps=100_000, burst=100_000) as client:
-        feed: HandFeed[Any] | Informer[Any]
+        feed: KopfFeed[Any] | Informer[Any]
         if how == "kopf":
-            by_hand = HandWatch(client)
+            by_hand = KopfWatch(client)
             feed = by_hand.feed(CRONJOB)
             task = asyncio.create_task(by_hand.run())
         else:

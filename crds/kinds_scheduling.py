@@ -98,7 +98,7 @@ def queue() -> Schema:
         guarantee=struct("What is kept for the queue.", resource=resource_list("Resources.")),
         parent=subdomain("The queue this one belongs to."),
         priority=int32("Higher ones come first, and are reclaimed from last."),
-        reclaimable=boolean("Whether other queues may take back what this one uses beyond its share."),
+        reclaimable=boolean("Whether other queues may reclaim what this one uses beyond its share."),
         type=string("For people.", maxLength=253),
         weight=int32("The share, in relation to other queues.", minimum=1, maximum=65535, default=1),
     )

@@ -298,7 +298,7 @@ async def test_a_cronjob_makes_jobs_and_tidies_up(world: World) -> None:
     world.api.put(cronjob("@every 1s", successfulJobsHistoryLimit=1))
 
     def live() -> list[str]:
-        """Jobs are let in and run to their end."""
+        """Jobs are admitted and run to their end."""
         world.admit()
         world.run_pods("Succeeded")
         return world.events("SuccessfulDelete")

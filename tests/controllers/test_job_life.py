@@ -29,7 +29,7 @@ async def test_a_gang_from_start_to_end(world):
     assert group["spec"]["minTaskMember"] == {"work": 3}
     assert group["spec"]["minResources"]["requests.cpu"] == "3"
     await world.quiet()
-    assert world.pods() == {}, "pods must wait until the group is let in"
+    assert world.pods() == {}, "pods must wait until the group is admitted"
     assert world.phase() == "Pending"
 
     world.admit()
@@ -108,7 +108,7 @@ async def test_restart_job_policy_until_retries_are_used_up(world):
     world.reap()
     new = await world.until(lambda: [g for g in world.podgroups() if g["metadata"]["uid"] != group])
     await world.quiet()
-    assert world.pods() == {}, "a new group has to be let in first"
+    assert world.pods() == {}, "a new group has to be admitted first"
     assert new[0].get("status", {}).get("phase", "Pending") == "Pending"
     world.admit()
     await world.until(lambda: len(world.pods()) == 2)

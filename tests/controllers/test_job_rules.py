@@ -396,7 +396,7 @@ def test_events_of_podgroups():
     assert events.podgroup_updated(whole, broken).event == "Unknown"
     assert events.podgroup_updated(broken, whole).event == ""
     assert events.podgroup_added(broken).event == "Unknown", "broken while no controller ran"
-    assert events.podgroup_added(whole).event == "OutOfSync", "let in while a watch was interrupted"
+    assert events.podgroup_added(whole).event == "OutOfSync", "admitted while a watch was interrupted"
     assert events.podgroup_added(group("Pending", "batch.volcano.sh/v1alpha1")) is None
     assert events.podgroup_job(broken) == "lab/train"
     assert events.podgroup_job(group("Running", "batch/v1")) == "lab/g", "another kind of Job"

@@ -20,7 +20,7 @@ from volcano_py.api import kinds
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.flow import JobFlow, JobTemplate
 from volcano_py.controllers import kopf_thread, kopf_watch, manager
-from volcano_py.controllers.kopf_watch import HandFeed, HandWatch
+from volcano_py.controllers.kopf_watch import KopfFeed, KopfWatch
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client, wire
 from volcano_py.kube.credentials import Credentials
@@ -37,7 +37,7 @@ def thing(name: str, version: int, uid: str = "u1", kind: str = "JobFlow") -> Ma
 class Diary:
     """The events of a feed, as text."""
 
-    def __init__(self, feed: HandFeed[Any]) -> None:
+    def __init__(self, feed: KopfFeed[Any]) -> None:
         self.lines: list[str] = []
         note = self.lines.append
         feed.on(
@@ -48,7 +48,7 @@ class Diary:
 
 
 async def test_older_news_are_dropped() -> None:
-    feed = HandFeed(kinds.JOBFLOW, JobFlow)
+    feed = KopfFeed(kinds.JOBFLOW, JobFlow)
     diary = Diary(feed)
     feed.seen(thing("f", 5))
     feed.seen(thing("f", 5))
@@ -66,7 +66,7 @@ def things(*manifests: Manifest) -> list[JobFlow]:
 
 
 async def test_a_list_reports_deletions_but_not_of_newer_objects() -> None:
-    feed = HandFeed(kinds.JOBFLOW, JobFlow)
+    feed = KopfFeed(kinds.JOBFLOW, JobFlow)
     feed.listed(things(thing("a", 1, "a"), thing("b", 2, "b")), [], "3")
     assert feed.synced.is_set()
     diary = Diary(feed)
@@ -76,7 +76,7 @@ async def test_a_list_reports_deletions_but_not_of_newer_objects() -> None:
 
 
 async def test_what_cannot_be_read_is_reported_once_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    feed = HandFeed(kinds.JOBFLOW, JobFlow)
+    feed = KopfFeed(kinds.JOBFLOW, JobFlow)
     bad = {**thing("bad", 1, "x"), "spec": {"flows": "all"}}
     page, rejected = wire.decode_list_lenient(
         json.dumps({"metadata": {"resourceVersion": "3"}, "items": [bad, thing("good", 2, "y")]}).encode(), JobFlow
@@ -117,7 +117,7 @@ def kopf_threads() -> int:
 async def test_kopf_sees_what_happens_and_leaves_no_trace(client: Client) -> None:
     plain = template("before")
     await client.create(kinds.JOBTEMPLATE, plain)
-    watch = HandWatch(client)
+    watch = KopfWatch(client)
     feed = watch.feed(kinds.JOBTEMPLATE)
     assert feed is watch.feed(kinds.JOBTEMPLATE)
     diary = Diary(feed)
@@ -215,7 +215,7 @@ async def test_what_happens_while_the_line_is_cut_is_seen_afterwards(
     await client.create(kinds.JOBTEMPLATE, template("stays"))
     await client.create(kinds.JOBTEMPLATE, template("goes"))
     async with Client(through) as cut_off:
-        watch = HandWatch(cut_off)
+        watch = KopfWatch(cut_off)
         feed = watch.feed(kinds.JOBTEMPLATE)
         task = asyncio.create_task(watch.run())
         await feed.synced.wait()
@@ -238,7 +238,7 @@ async def test_what_happens_while_the_line_is_cut_is_seen_afterwards(
 
 async def test_kopf_that_ends_is_started_again(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     await client.create(kinds.JOBTEMPLATE, template("one"))
-    watch = HandWatch(client)
+    watch = KopfWatch(client)
     feed = watch.feed(kinds.JOBTEMPLATE)
     task = asyncio.create_task(watch.run())
     await feed.synced.wait()
@@ -268,7 +268,7 @@ async def test_rejected_credentials_are_not_tried_without_a_pause(
     monkeypatch.setattr(kopf_thread, "session_for", session_for)
     monkeypatch.setattr(kopf_thread, "LOGIN_SECONDS", 0.5)
     rejected = dataclasses.replace(client.credentials, headers=lambda: {"Authorization": "Bearer no"})
-    thread = kopf_thread.KopfThread(rejected, {kinds.JOBFLOW: HandFeed(kinds.JOBFLOW, JobFlow)})
+    thread = kopf_thread.KopfThread(rejected, {kinds.JOBFLOW: KopfFeed(kinds.JOBFLOW, JobFlow)})
     thread.start()
     try:
         await until(lambda: len(begun) >= 3)
@@ -279,7 +279,7 @@ async def test_rejected_credentials_are_not_tried_without_a_pause(
 
 async def test_events_wait_in_kopf_while_the_controllers_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kopf_thread, "MOST_WAITING", 3)
-    feed = HandFeed(kinds.JOBFLOW, JobFlow)
+    feed = KopfFeed(kinds.JOBFLOW, JobFlow)
     thread = kopf_thread.KopfThread(Credentials(server="http://127.0.0.1:1"), {kinds.JOBFLOW: feed})
     handle = thread._handler(feed)
     handed: list[Any] = []

@@ -170,7 +170,7 @@ class ControllerWork:
         """Whether all controllers have done their part; plays the scheduler meanwhile."""
         n = self.number
         for name, happened in (
-            ("the PodGroup of the Job is not let in", self._let_in),
+            ("the PodGroup of the Job is not admitted", self._admitted),
             ("the Job has no pod", lambda: self._get(kinds.POD, f"j{n}-work-0")),
             ("the plugins' objects are not made", self._plugged),
             ("the queue is not open", lambda: self._field(kinds.QUEUE, f"q{n}", "status", "state")),
@@ -213,7 +213,7 @@ class ControllerWork:
         names = ((kinds.SECRET, f"j{n}-ssh"), (kinds.CONFIGMAP, f"j{n}-svc"), (kinds.SERVICE, f"j{n}"))
         return all([await self._get(rt, name) for rt, name in names])
 
-    async def _let_in(self) -> bool:
+    async def _admitted(self) -> bool:
         uid = await self._field(kinds.JOB, f"j{self.number}", "metadata", "uid")
         group = await self._get(kinds.PODGROUP, f"j{self.number}-{uid}")
         if group is None:

@@ -153,7 +153,7 @@ class Session:
         for handler in self.handlers:
             handler.deallocate(task)
 
-    def take_back_eviction(self, task: Task) -> None:
+    def undo_eviction(self, task: Task) -> None:
         """The task is Running, even if it was only Bound."""
         task.status = "Running"
         self.nodes[task.node].update_task(task)

@@ -63,7 +63,7 @@ class Statement:
         for kind, task in reversed(self.steps):
             task.last_try = (task.status, task.node, task.eviction_occurred)
             if kind == "Evict":
-                self.session.take_back_eviction(task)
+                self.session.undo_eviction(task)
             else:
                 self.session.unplace(task)
         self.steps = []

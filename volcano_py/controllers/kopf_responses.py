@@ -2,7 +2,7 @@
 
 kopf decodes responses itself. An object nested about a thousand levels deep, HTML, a list instead of an object, or
 an error in a watch raises inside its watcher, which then stops for good. Objects that it cannot decode are left out
-here (`HandWatch` lists them, too, and reports them), and after any other invalid response kopf lists and watches again.
+here (`KopfWatch` lists them, too, and reports them), and after any other invalid response kopf lists and watches again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One run of kopf, in a separate thread: at its end, kopf cancels all tasks of its event loop.
 
 It only watches (`kopf.on.event`): it writes no annotations, finalizers or Events. When one of its tasks fails, the run
-ends, because kopf itself would continue without that task; `HandWatch` starts the next run.
+ends, because kopf itself would continue without that task; `KopfWatch` starts the next run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Watches rarely changing kinds with kopf: JobFlow, JobTemplate, CronJob, ColocationConfiguration.
 
-kopf runs in a separate thread (`kopf_thread`). Its events go to the controllers' event loop, where a `HandFeed`
+kopf runs in a separate thread (`kopf_thread`). Its events go to the controllers' event loop, where a `KopfFeed`
 replaces an informer.
 
 kopf does not report deletions that happened while its stream was broken, and skips objects that it cannot decode: the
@@ -39,7 +39,7 @@ MOST_TEXT = 500
 """Maximum characters of an error in the log."""
 
 
-class HandFeed(Generic[T]):
+class KopfFeed(Generic[T]):
     """One kind: the interface of an informer for a Mirror, fed by kopf and by lists."""
 
     def __init__(self, rt: ResourceType, struct: type[T]) -> None:
@@ -47,7 +47,7 @@ class HandFeed(Generic[T]):
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
         self.struct = struct
-        self._refused: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         """Objects that cannot be decoded, with the logged reason."""
         self._add: list[Callable[[T], None]] = []
         self._update: list[Callable[[T, T], None]] = []
@@ -58,7 +58,7 @@ class HandFeed(Generic[T]):
         add: Callable[[T], None] | None = None,
         update: Callable[[T, T], None] | None = None,
         delete: Callable[[T], None] | None = None,
-    ) -> HandFeed[T]:
+    ) -> KopfFeed[T]:
         """Call `add(new)`, `update(old, new)`, `delete(last known)` after the store has changed."""
         if add is not None:
             self._add.append(add)
@@ -80,7 +80,7 @@ class HandFeed(Generic[T]):
         self._see(obj, gone=gone)
 
     def _see(self, obj: T, *, gone: bool = False) -> None:
-        self._refused.pop(obj.key, None)
+        self._problems.pop(obj.key, None)
         old = self.store.get(obj.key)
         if gone:
             if old is not None and old.metadata.uid == obj.metadata.uid:
@@ -107,8 +107,8 @@ class HandFeed(Generic[T]):
             there.add(one.uid)
             undecodable.add(f"{one.namespace}/{one.name}".lstrip("/"))
             self._refuse(f"{one.namespace}/{one.name}".lstrip("/"), one.error)
-        for key in [key for key in self._refused if key not in undecodable]:
-            del self._refused[key]
+        for key in [key for key in self._problems if key not in undecodable]:
+            del self._problems[key]
         for obj in objects:
             there.add(obj.metadata.uid)
             self._see(obj)
@@ -118,9 +118,9 @@ class HandFeed(Generic[T]):
         self.synced.set()
 
     def _refuse(self, key: str, why: str) -> None:
-        if self._refused.get(key) != why:
+        if self._problems.get(key) != why:
             log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, why)
-        self._refused[key] = why
+        self._problems[key] = why
 
     def _drop(self, obj: T) -> None:
         del self.store[obj.key]
@@ -140,19 +140,19 @@ def _call(handlers: list[Any], *args: Any) -> None:
             log.exception("a handler failed on %s", args[-1].key)
 
 
-class HandWatch:
+class KopfWatch:
     """All kinds that kopf watches. `run` is called during leadership."""
 
     def __init__(self, client: Client) -> None:
-        self.feeds: dict[ResourceType, HandFeed[Any]] = {}
+        self.feeds: dict[ResourceType, KopfFeed[Any]] = {}
         self.thread: KopfThread | None = None
         """The current run of kopf."""
         self._client = client
 
-    def feed(self, rt: ResourceType) -> HandFeed[Any]:
+    def feed(self, rt: ResourceType) -> KopfFeed[Any]:
         """The feed of a kind. Call it before `run`."""
         if rt not in self.feeds:
-            self.feeds[rt] = HandFeed(rt, kinds.STRUCTS[rt])
+            self.feeds[rt] = KopfFeed(rt, kinds.STRUCTS[rt])
         return self.feeds[rt]
 
     async def run(self) -> None:
@@ -187,7 +187,7 @@ class HandWatch:
                     except KubeError as error:
                         log.debug("%s: %s", feed.rt.plural, error)
 
-    async def _list_patiently(self, feed: HandFeed[Any]) -> None:
+    async def _list_patiently(self, feed: KopfFeed[Any]) -> None:
         backoff = Backoff()
         while True:
             try:
@@ -200,7 +200,7 @@ class HandWatch:
                 log.log(logging.WARNING if loud else logging.DEBUG, "%s: %s; retrying", feed.rt.plural, text)
                 await asyncio.sleep(backoff.next())
 
-    async def _list(self, feed: HandFeed[Any]) -> None:
+    async def _list(self, feed: KopfFeed[Any]) -> None:
         objects: list[Any] = []
         rejected: list[Undecodable] = []
         version = ""

@@ -22,7 +22,7 @@ from volcano_py.controllers.job.controller import JobController
 from volcano_py.controllers.jobflow.controller import JobFlowController
 from volcano_py.controllers.jobtemplate import JobTemplateController
 from volcano_py.controllers.kopf_thread import can_watch
-from volcano_py.controllers.kopf_watch import HandWatch
+from volcano_py.controllers.kopf_watch import KopfWatch
 from volcano_py.controllers.leadership import Leadership
 from volcano_py.controllers.options import Options, enabled
 from volcano_py.controllers.podgroup.controller import PodGroupController
@@ -140,7 +140,7 @@ async def run(
         ) as writer,
     ):
         recorder = EventRecorder(writer, component)
-        cluster = Cluster(client, Executor(writer, recorder, leadership.holds), _by_hand(client, options))
+        cluster = Cluster(client, Executor(writer, recorder, leadership.holds), _kopf_watch(client, options))
         controllers = make(cluster, options)
 
         def unready() -> str:
@@ -169,14 +169,14 @@ async def run(
             )
 
 
-def _by_hand(client: Client, options: Options) -> HandWatch | None:
+def _kopf_watch(client: Client, options: Options) -> KopfWatch | None:
     """The kopf watch, if it is enabled and supported."""
     if not options.watch_with_kopf:
         return None
     if not can_watch(client.credentials):
         log.info("kopf does not support a TLS server name; informers watch all kinds")
         return None
-    return HandWatch(client)
+    return KopfWatch(client)
 
 
 def _endpoints(

@@ -20,8 +20,8 @@ from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.controllers import metrics, progress
 from volcano_py.controllers.executor import Executor, NotLeading
 from volcano_py.controllers.failures import FailureLog
-from volcano_py.controllers.kopf_watch import KINDS as HAND_KINDS
-from volcano_py.controllers.kopf_watch import HandWatch
+from volcano_py.controllers.kopf_watch import KINDS as KOPF_KINDS
+from volcano_py.controllers.kopf_watch import KopfWatch
 from volcano_py.controllers.mirror import Feed, Mirror
 from volcano_py.kube import definitions
 from volcano_py.kube.client import Client
@@ -103,11 +103,11 @@ class Controller(Protocol):
 class Cluster:
     """The informers and mirrors that controllers share: one per kind, created on demand."""
 
-    def __init__(self, client: Client, executor: Executor, by_hand: HandWatch | None = None) -> None:
-        """`by_hand` watches the rarely changing kinds; without it informers do."""
+    def __init__(self, client: Client, executor: Executor, kopf: KopfWatch | None = None) -> None:
+        """`kopf` watches the rarely changing kinds; without it informers do."""
         self.client = client
         self.executor = executor
-        self.by_hand = by_hand
+        self.kopf = kopf
         self._informers: list[Informer[Any]] = []
         self._mirrors: dict[ResourceType, Mirror[Any]] = {}
         self._single: dict[tuple[ResourceType, str, str], Mirror[Any]] = {}
@@ -117,8 +117,8 @@ class Cluster:
         if rt not in self._mirrors:
             struct: type[ApiObject] = kinds.STRUCTS[rt]
             feed: Feed[Any]
-            if self.by_hand is not None and rt in HAND_KINDS:
-                feed = self.by_hand.feed(rt)
+            if self.kopf is not None and rt in KOPF_KINDS:
+                feed = self.kopf.feed(rt)
             else:
                 feed = self._informer(Informer(self.client, rt, type=struct, optional=rt in OPTIONAL))
             mirror: Mirror[Any] = Mirror(feed, struct, INDEXES.get(rt))
@@ -170,8 +170,8 @@ async def run_controllers(cluster: Cluster, controllers: Sequence[Controller], h
         name = f"informer {informer.rt.plural}"
         name = f"{name} {number}" if name in parts else name  # a single ConfigMap may be watched beside another
         parts[name] = health.watched(name, informer.run(), informer.problem)
-    if cluster.by_hand is not None and cluster.by_hand.feeds:
-        parts["kopf"] = health.watched("kopf", cluster.by_hand.run())
+    if cluster.kopf is not None and cluster.kopf.feeds:
+        parts["kopf"] = health.watched("kopf", cluster.kopf.run())
     parts["definitions"] = health.watched("definitions", definitions.follow(cluster.client, cluster.kinds))
     parts |= {controller.name: _start(controller, health) for controller in controllers}
     await run_all(parts)

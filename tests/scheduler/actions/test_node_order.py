@@ -92,7 +92,7 @@ def test_a_gang_of_equal_tasks_evicts_each_victim_once(action: str) -> None:
         described["jobs"]["high"]["queue"] = "other"
     trial = Trial(described, PLUGINS, action)
     started = patch.object(TaskMoves, "start_eviction", autospec=True, side_effect=TaskMoves.start_eviction)
-    undone = patch.object(TaskMoves, "take_back_eviction", autospec=True, side_effect=TaskMoves.take_back_eviction)
+    undone = patch.object(TaskMoves, "undo_eviction", autospec=True, side_effect=TaskMoves.undo_eviction)
     with started as evictions, undone as taken_back:
         trial.cycle()
     assert len(trial.evicted) == 15

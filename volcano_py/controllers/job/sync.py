@@ -79,7 +79,7 @@ def sync(seen: Observed, rule: Rule | None) -> list[Instruction]:
     past = {pod.metadata.uid for pod in past_life(job, seen.pods)}
     if _has_enough(seen):
         count_pods(status, seen.pods)  # it completes now: create no more pods
-    elif _is_let_in(seen.podgroup):
+    elif _is_admitted(seen.podgroup):
         instructions += _keep_pods(seen, status, forwarding, past)
         instructions += clear_condition(seen.podgroup)  # not reached while pods cannot be created
     else:
@@ -116,7 +116,7 @@ def _has_enough(seen: Observed) -> bool:
     return done >= job.spec.min_success
 
 
-def _is_let_in(podgroup: pg.PodGroup | None) -> bool:
+def _is_admitted(podgroup: pg.PodGroup | None) -> bool:
     return (
         podgroup is not None
         and podgroup.metadata.deletion_timestamp is None

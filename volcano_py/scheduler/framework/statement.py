@@ -94,14 +94,14 @@ class Statement:
         job = self._session.jobs.get(task.job)
         return job.last_transaction.get(task.key) if job is not None and job.last_transaction else None
 
-    def spare(self, holds: Callable[[], bool]) -> None:
+    def undo_unneeded(self, holds: Callable[[], bool]) -> None:
         """Undo each eviction without which `holds` is still true, the last one first.
 
         The last eviction is not checked, because the caller evicts until `holds` is true.
         """
         session = self._session
         for step in [s for s in reversed(self.steps) if s.kind == "evict"][1:]:
-            session.moves.take_back_eviction(step.task)
+            session.moves.undo_eviction(step.task)
             if holds():
                 self.steps.remove(step)
             else:
@@ -165,7 +165,7 @@ class Statement:
         for kind, task, node, _, evicted, _ in reversed(self.steps):
             job = session.jobs.get(task.job)
             if kind == "evict":
-                session.moves.take_back_eviction(task)
+                session.moves.undo_eviction(task)
                 continue
             if job is not None:
                 if job.last_transaction is None:

@@ -232,7 +232,7 @@ class TaskMoves:
             self._events.deallocated(task, node)
             self.numbers.log.add(node)
 
-    def take_back_eviction(self, task: Task) -> None:
+    def undo_eviction(self, task: Task) -> None:
         """Undo an eviction: the task is Running (even if it was only Bound, as in Volcano)."""
         node = self.node_of(task)
         self.move(task, st.RUNNING)

@@ -56,7 +56,7 @@ def undo_needless(session: Session, statement: Statement) -> None:
     for step in [s for s in reversed(statement.steps) if s.kind == "evict"]:
         if any(_lacks(session, p, step.task) for p in pipelined.get(step.node, ())):
             continue
-        session.moves.take_back_eviction(step.task)
+        session.moves.undo_eviction(step.task)
         if all(_still_fits(session, p) for p in pipelined.get(step.node, ())):
             statement.steps.remove(step)
         else:

@@ -150,7 +150,7 @@ def _free(
         own.discard()
         return None
     if floor is not None and len(own.steps) > floor:
-        own.spare(lambda: fits(node))
+        own.undo_unneeded(lambda: fits(node))
     return own
 
 
