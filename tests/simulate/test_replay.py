@@ -167,10 +167,10 @@ def test_a_recording_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None
         return tmp_path / name
 
     other = msgspec.json.encode({**header, "program": "0.0.1"})
-    newer = msgspec.json.encode({**header, "version": 2})
+    newer = msgspec.json.encode({**header, "version": entries.VERSION + 1})
     for path, says in (
         (written("other", b"\n".join([other, *lines[1:]])), "was recorded by volcano-py 0.0.1"),
-        (written("newer", b"\n".join([newer, *lines[1:]])), "in format version 2"),
+        (written("newer", b"\n".join([newer, *lines[1:]])), f"in format version {entries.VERSION + 1}"),
         (written("short", b"\n".join([*lines[:3], b""])), "has no complete cycle"),
         (written("bent", b"\n".join([*lines[:3], b"{}", *lines[3:]])), "is damaged"),
         (written("snap", msgspec.json.encode({**header, "format": "snapshot"}) + b"\n"), "is a snapshot, and not a"),
@@ -255,7 +255,7 @@ def test_a_slow_disk_pauses_the_recording_before_it_takes_all_memory(
         recorder.begin(conf, 0.0, 0, None, None, DEFAULT_SAMPLE)
         recorder.end(run_once(model, conf, 0.0, 0).plan)
     assert recorder._writer._work_queue.qsize() <= 4 and model.lines is None
-    assert "3 cycles wait to be written" in caplog.text
+    assert "3 writes wait for the disk" in caplog.text
     go_on.set()
     recorder.close()
 

@@ -1,4 +1,4 @@
-"""Replay: runs the cycles of a recording again, and compares the decisions."""
+"""Replay: runs the cycles of a recording again, and the attempts of profiles, and compares the decisions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from volcano_py.scheduler.model.nodes.node_usage import NodeUsage
 from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.model.plan import Operation
 from volcano_py.scheduler.model.reported import EvictionRounds, Rounds
+from volcano_py.scheduler.profiles import registry as profile_registry
+from volcano_py.scheduler.profiles.attempts.search_record import Search, SearchOutcome
+from volcano_py.scheduler.profiles.configuration import load as load_profiles
+from volcano_py.scheduler.profiles.registry import Registry as ProfileRegistry
+from volcano_py.scheduler.profiles.release import release_of
+from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import ArchiveError, read
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
@@ -43,46 +49,41 @@ class Replayed(msgspec.Struct):
         return msgspec.json.encode(self.recorded) == msgspec.json.encode(self.decided)
 
 
+class ReplayedAttempt(msgspec.Struct):
+    """One attempt of a profile: the recorded search, and the outcome of the replay."""
+
+    search: Search
+    outcome: SearchOutcome
+
+    @property
+    def identical(self) -> bool:
+        return self.search.outcome == self.outcome
+
+
 def replay(
     path: Path,
     cycle: int | None = None,
     *,
     registry: Registry = REGISTRY,
+    profile_plugins: ProfileRegistry = profile_registry.REGISTRY,
     log: Callable[[str], None] | None = None,
-) -> Iterator[Replayed]:
-    """Run the cycles of a file, up to `cycle` if it is given; all before it run, too. `log` receives the results of the
-    callbacks, of that cycle or of all. Raises ArchiveError, whose message is one sentence, and OSError."""
-    model: Cluster | None = None
-    configuration: Configuration | None = None
+) -> Iterator[Replayed | ReplayedAttempt]:
+    """Run the cycles and attempts of a file, up to `cycle` if it is given; all before it run, too. `log` receives the
+    results of the callbacks, of that cycle or of all. Raises ArchiveError, whose message is one sentence, and
+    OSError."""
+    again = _Replay(path, profile_plugins)
     seen: list[int] = []
     for line in lines_of(path):
-        match line:
-            case entries.RecordingStart():
-                model = Cluster(
-                    shadow_schedulers=frozenset(line.shadow_schedulers),
-                    default_queue=line.default_queue,
-                    features=frozenset(line.features),
-                    ignored_provisioners=frozenset(line.ignored_provisioners),
-                )
-                model.cycle = line.cycle
-            case entries.SessionSettings():
-                try:
-                    configuration = msgspec.convert(line.configuration, Configuration)
-                except msgspec.ValidationError as error:
-                    raise _damaged(path, error) from None
-            case entries.Cycle():
-                if model is None or configuration is None:
-                    raise ArchiveError(f"{path} is damaged: a cycle comes before its inputs; record again")
-                wanted = log if log is not None and cycle in (None, line.number) else None
-                yield _run(model, configuration, line, logged(registry, wanted) if wanted else registry)
-                seen.append(line.number)
-                if line.number == cycle:
-                    return
-            case _ if model is not None:
-                try:
-                    _apply(model, line)
-                except (*UNDECODABLE, LookupError) as error:
-                    raise _damaged(path, error) from None
+        if isinstance(line, entries.Cycle):
+            wanted = log if log is not None and cycle in (None, line.number) else None
+            yield again.cycle(line, logged(registry, wanted) if wanted else registry)
+            seen.append(line.number)
+            if line.number == cycle:
+                return
+        elif isinstance(line, entries.Attempt):
+            yield again.attempt(line.search)
+        else:
+            again.apply(line)
     if not seen:
         raise ArchiveError(f"{path} has no complete cycle; let the scheduler run longer with --record")
     if cycle is not None:
@@ -108,19 +109,80 @@ def _damaged(path: Path, error: Exception) -> ArchiveError:
     return ArchiveError(f"{path} is damaged ({error}); copy it again")
 
 
-def _run(model: Cluster, configuration: Configuration, line: entries.Cycle, registry: Registry) -> Replayed:
-    shard = Shard(frozenset(line.shard[0]), line.shard[1]) if line.shard is not None else None
-    report = run_once(
-        model,
-        configuration,
-        line.now,
-        line.seed,
-        line.budget,
-        registry=registry,
-        shard=shard,
-        sample_size=SampleSize(*line.sample_size),
-    )
-    return Replayed(line, _operations.decode(line.decisions), list(report.plan), report)
+class _Replay:
+    """The model, the configuration and the profiles of a file, up to the current line."""
+
+    def __init__(self, path: Path, plugins: ProfileRegistry) -> None:
+        self._path = path
+        self._plugins = plugins
+        self._model: Cluster | None = None
+        self._configuration: Configuration | None = None
+        self._profiles: PodScheduler | None = None
+
+    def apply(self, line: entries.Line) -> None:
+        """Apply a line that changes the inputs."""
+        if isinstance(line, entries.RecordingStart):
+            self._start(line)
+        elif isinstance(line, entries.SessionSettings):
+            try:
+                self._configuration = msgspec.convert(line.configuration, Configuration)
+            except msgspec.ValidationError as error:
+                raise _damaged(self._path, error) from None
+        elif self._model is not None:
+            try:
+                if isinstance(line, entries.ProfileSettings):
+                    self._profiles = self._made(line, self._model)
+                else:
+                    _apply(self._model, line)
+            except (*UNDECODABLE, LookupError) as error:
+                raise _damaged(self._path, error) from None
+
+    def cycle(self, line: entries.Cycle, registry: Registry) -> Replayed:
+        """Run a cycle."""
+        if self._model is None or self._configuration is None:
+            raise ArchiveError(f"{self._path} is damaged: a cycle comes before its inputs; record again")
+        shard = Shard(frozenset(line.shard[0]), line.shard[1]) if line.shard is not None else None
+        report = run_once(
+            self._model,
+            self._configuration,
+            line.now,
+            line.seed,
+            line.budget,
+            registry=registry,
+            shard=shard,
+            sample_size=SampleSize(*line.sample_size),
+            profiles=self._profiles.rules_for_session(line.now) if self._profiles is not None else None,
+        )
+        return Replayed(line, _operations.decode(line.decisions), list(report.plan), report)
+
+    def attempt(self, search: Search) -> ReplayedAttempt:
+        """Run an attempt."""
+        if self._profiles is None:
+            raise ArchiveError(f"{self._path} is damaged: an attempt comes before its profiles; record again")
+        try:
+            return ReplayedAttempt(search, self._profiles.searches.again(search))
+        except LookupError as error:
+            raise _damaged(self._path, error) from None
+
+    def _start(self, line: entries.RecordingStart) -> None:
+        self._model = Cluster(
+            shadow_schedulers=frozenset(line.shadow_schedulers),
+            default_queue=line.default_queue,
+            features=frozenset(line.features),
+            ignored_provisioners=frozenset(line.ignored_provisioners),
+        )
+        self._model.cycle = line.cycle
+
+    def _made(self, line: entries.ProfileSettings, model: Cluster) -> PodScheduler:
+        features = frozenset(line.features)
+        try:
+            configuration = load_profiles(line.document, features, self._plugins, release_of(line.release))
+        except ValueError as error:
+            text = "replay it with the plugins that the scheduler had (--plugins-dir)"
+            raise ArchiveError(f"{self._path}: {error}; {text}") from None
+        found = PodScheduler(configuration, features, model)
+        found.cluster.arrange(line.nodes)
+        return found
 
 
 def _apply(model: Cluster, line: Any) -> None:
@@ -137,6 +199,8 @@ def _apply(model: Cluster, line: Any) -> None:
             model.assume(line.operation)
         case entries.Forget():
             model.forget(line.operation)
+        case entries.ReserveClaims():
+            (model.release if line.released else model.reserve)(line.bind)
         case entries.Hold():
             model.hold(line.why, line.all_nodes)
         case entries.UsageEntry():

@@ -93,6 +93,15 @@ class AssumedPlans(ABC):
                     new_status = msgspec.structs.replace(queue.object.status, allocated=allocated)
                     queue.object = msgspec.structs.replace(queue.object, status=new_status)
 
+    def reserve(self, bind: Bind) -> None:
+        """Count the writes before a bind as done, so that the volumes and devices are for its pod only; the pod itself
+        is not bound yet."""
+        self.claims.assume(bind)
+
+    def release(self, bind: Bind) -> None:
+        """Undo `reserve`."""
+        self.claims.forget(bind)
+
     def assume_binds(self, binds: Sequence[Bind]) -> None:
         """Count binds of pending tasks as done; as `assume` for each of them."""
         tasks = []

@@ -54,14 +54,16 @@ class ProfilesFile:
         """Read it for the first time. `registry`: the plugins that profiles can name. Raises ConfigurationError."""
         self.path = options.config
         try:
-            self._release = release_of(options.kubernetes_version) if options.kubernetes_version else DEFAULT
+            self.release = release_of(options.kubernetes_version) if options.kubernetes_version else DEFAULT
         except ValueError as error:
             raise ConfigurationError(f"--kubernetes-version: {error}") from None
-        self.features = profiles.features_of(options.feature_gates, self._release)
+        self.features = profiles.features_of(options.feature_gates, self.release)
         self._registry = registry
         self._session = frozenset(options.scheduler_names)
         self._version = file_version(self.path)
         self._problem = ""
+        self.document: Mapping[str, Any] = {}
+        """The content of the file, as it is in force."""
         self.configuration = self._read()
 
     @property
@@ -92,12 +94,13 @@ class ProfilesFile:
     def _read(self) -> profiles.ProfilesConfiguration:
         document = _document(self.path)
         try:
-            found = profiles.load(document, self.features, self._registry, self._release)
+            found = profiles.load(document, self.features, self._registry, self.release)
         except profiles.ProfilesConfigurationError as error:
             raise ConfigurationError(f"{self.path}: {error}") from None
         _check_names([p.name for p in found.profiles], self._session, self.path)
         for warning in found.warnings:
             log.warning("%s: %s", self.path, warning)
+        self.document = document
         return found
 
 

@@ -36,6 +36,8 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 from volcano_py.scheduler.protection.watchdog import CycleStuck
+from volcano_py.scheduler.recording.entries import ProfileSettings
+from volcano_py.scheduler.recording.recorder import Recorder
 from volcano_py.scheduler.runtime.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -76,7 +78,9 @@ class LiveProfiles:
         """Watches an attempt; raises CycleStuck."""
         self.on_stuck: Callable[[CycleStuck], None] = lambda stuck: None
         """Receives an attempt that was ended; the model must then be built again."""
-        self._file = file
+        self.recorder: Recorder | None = None
+        """Records the attempts; see `record`."""
+        self.file = file
         self._cache = cache
         self._handle = handle
         self._send = send
@@ -94,7 +98,15 @@ class LiveProfiles:
     @property
     def names(self) -> frozenset[str]:
         """The schedulerNames of the profiles."""
-        return self._file.names
+        return self.file.names
+
+    def record(self, recorder: Recorder) -> None:
+        """Record the attempts from now on, also those of later profiles."""
+        self.recorder = recorder
+        file, scheduler = self.file, self.scheduler
+        settings = ProfileSettings({**file.document}, tuple(sorted(file.features)), file.release.name)
+        recorder.set_profiles(settings, lambda: scheduler.cluster.order)
+        scheduler.searches.report = recorder.search
 
     # ---- requests of plugins ----------------------------------------------------------------------------
 
@@ -168,7 +180,7 @@ class LiveProfiles:
     @property
     def plugin_modules(self) -> dict[str, str]:
         """The plugins that are not built in, by module."""
-        kinds = {name: r.kind for name, r in self._file.configuration.registry.items() if not r.default}
+        kinds = {name: r.kind for name, r in self.file.configuration.registry.items() if not r.default}
         return {k.__module__: name for name, k in kinds.items() if not k.__module__.startswith(f"{BUILT_IN}.")}
 
     # ---- from the dispatcher ----------------------------------------------------------------------------
@@ -210,7 +222,7 @@ class LiveProfiles:
 
     def poll(self) -> None:
         """Check the file for a change, and put new profiles in force: all waiting pods enter a new queue."""
-        if self._file.poll():
+        if self.file.poll():
             self.rebuilt()
 
     def rebuilt(self) -> None:
@@ -226,12 +238,14 @@ class LiveProfiles:
                 self.changed("Pod", None, pod)
 
     def _configure(self) -> None:
-        self.scheduler = PodScheduler(self._file.configuration, self._file.features, self._cache.model)
+        self.scheduler = PodScheduler(self.file.configuration, self.file.features, self._cache.model)
         self._feed = Feed(self.scheduler, self.names)
         for text in self.scheduler.session_rules.left_out:
             if text not in self._reported:
-                log.warning("%s: %s", self._file.path, text)
+                log.warning("%s: %s", self.file.path, text)
         self._reported = frozenset(self.scheduler.session_rules.left_out)
+        if self.recorder is not None:
+            self.record(self.recorder)
 
     def _has_time(self) -> bool:
         """Whether time alone may change something: a back-off ends, or a wait at Permit."""

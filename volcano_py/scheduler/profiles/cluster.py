@@ -118,6 +118,20 @@ class ProfileCluster:
         """All nodes, one of each zone in turn."""
         return self.columns.infos
 
+    @property
+    def order(self) -> dict[str, list[str]]:
+        """Nodes and their pods, in the order that decides between equal ones."""
+        return {name: list(info.pods) for name, info in self.nodes_everywhere.items()}
+
+    def arrange(self, order: Mapping[str, Iterable[str]]) -> None:
+        """Have the `order` of another scheduler; what it lacks follows."""
+        known = self.nodes
+        self._nodes = {name: known[name] for name in order if name in known} | known
+        for name, pods in order.items():
+            if name in known:
+                known[name].arrange(pods)
+        self._columns = None
+
     @contextmanager
     def within(self, names: Collection[str] | None) -> Iterator[None]:
         """Have only some nodes, until the end of the block; None: no change. Kubernetes: a placement is assumed in the
@@ -224,6 +238,11 @@ class ProfileCluster:
         """The node to which a pod of a profile is nominated, or empty."""
         known = self._nominated.get(pod.key)
         return known[0] if known is not None else ""
+
+    @property
+    def nominations(self) -> dict[str, str]:
+        """The nominated node of each pod of a profile that has one."""
+        return {key: node for key, (node, _) in self._nominated.items()}
 
     def nominated_nodes(self) -> Collection[str]:
         """The nodes to which pods are nominated."""

@@ -101,7 +101,7 @@ class Profile:
         self._far_filters = [f for f in self._filter if f.scope is DOMAIN]
         self._far_scores = [s for s in self._score if not by_class(s)]
         weighted = [(s, self._weights.get(s.name, 1)) for s in self._score]
-        self._sample = NodeSample(config.percentage)
+        self.sample = NodeSample(config.percentage)
         self._views = PodClassViews(self._cluster, self._filter, weighted)
         self.reserve: list[Reserve] = at("reserve")
         self.permit: list[Permit] = at("permit")
@@ -121,6 +121,9 @@ class Profile:
         self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), ActionType.TAINT),)
         self.reads = {kind for p in made.values() for kind in p.reads}
         """The kinds that its plugins read in addition to nodes and pods."""
+        self.repeatable = not self._observers and not self.reads
+        """Whether the model decides a search, with what `attempts.search_record` has: no plugin keeps a state of its
+        own, or reads objects that the model does not have."""
 
     def _interests(self, plugin: ProfilePlugin) -> Sequence[Interest]:
         try:
@@ -222,9 +225,9 @@ class Profile:
             for i in (columns.index.get(name, -1) for name in self._cluster.nominated_nodes()):
                 if i >= 0 and ok[i]:
                     ok[i] = self.filter_with_nominated(state, pod, columns.infos[i]).ok
-        if self._sample.all_of(len(ok)):
+        if self.sample.all_of(len(ok)):
             return Feasible(view, ok)
-        return Feasible(view, ok, {}, self._sample.take(np.flatnonzero(ok), len(ok)))
+        return Feasible(view, ok, {}, self.sample.take(np.flatnonzero(ok), len(ok)))
 
     def _evaluated_one_by_one(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:
         """Those of the nodes that all filters accept, called for one node after the other."""
@@ -238,7 +241,7 @@ class Profile:
                 rejected[infos[i].name] = status
             return status.ok
 
-        nodes = self._sample.take(found.nodes, len(found.ok), fits)
+        nodes = self.sample.take(found.nodes, len(found.ok), fits)
         return Feasible(found.view, found.ok, rejected, nodes)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, found: Feasible) -> Feasible:

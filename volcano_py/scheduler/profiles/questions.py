@@ -27,6 +27,10 @@ class Questions:
         """For each number of a call: its pod, its topic, and the context of the call."""
         self._count = 0
 
+    def __contains__(self, key: str) -> bool:
+        """Whether a call about a pod is open or has a response."""
+        return key in self._open or key in self._answers
+
     def answer(self, pod: PodInfo, topic: str) -> Answer | None:
         """The response, if it has arrived; it is kept until `forget`."""
         return self._answers.get(pod.key, {}).get(topic)

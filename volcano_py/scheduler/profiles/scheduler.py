@@ -12,7 +12,7 @@ from typing import Any
 from volcano_py.api.core import Node
 from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
-from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
+from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.attempts.group_cycle import GroupCycles
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
@@ -28,6 +28,7 @@ from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
+from volcano_py.scheduler.profiles.searches import Searches
 from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
 
@@ -44,6 +45,7 @@ class PodScheduler:
         self.cluster = self._world.cluster
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}
+        self.searches = Searches(self._world, self._profiles)
         early = "SchedulerPopFromBackoffQ" in features
         self.session_rules = SessionRules(self._profiles.values(), config.registry, self.cluster)
         """The rules of the profiles for pods that the session places."""
@@ -295,7 +297,7 @@ class PodScheduler:
             self._group_cycles.run(members, now)
             return self._answer()
         profile = self._profiles[queued.pod.pod.spec.scheduler_name]
-        found = find(profile, self.cluster, queued.pod)
+        found = self.searches.find(profile, queued.pod)
         if isinstance(found, AnswerPending):
             self._awaiting[queued.pod.key] = queued
             return self._answer()

@@ -1,4 +1,4 @@
-"""The lines of a recording: what changed the model, and each cycle with its inputs and its decisions.
+"""The lines of a recording: what changed the model, and each cycle and attempt with its inputs and its decisions.
 
 A recording begins with `RecordingStart` and the objects of the model at that moment; from then on its lines are the
 changes, in order. The same changes, applied to an empty model, make the same model, and `run_once` is a pure function
@@ -11,10 +11,11 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from volcano_py.scheduler.model.plan import Operation
+from volcano_py.scheduler.model.plan import Bind, Operation
+from volcano_py.scheduler.profiles.attempts.search_record import Search
 
 FORMAT = "recording"
-VERSION = 1
+VERSION = 2
 
 
 class RecordingStart(Struct, tag_field="line", tag="start"):
@@ -54,6 +55,13 @@ class Forget(Struct, tag_field="line", tag="forget"):
     operation: Operation
 
 
+class ReserveClaims(Struct, tag_field="line", tag="reserve"):
+    """The writes before a bind count as done, or no longer (`released`): volumes and devices are reserved for a pod."""
+
+    bind: Bind
+    released: bool = False
+
+
 class UsageEntry(Struct, tag_field="line", tag="usage"):
     """The measured load: time, cpu and memory by node."""
 
@@ -85,6 +93,22 @@ class SessionSettings(Struct, tag_field="line", tag="settings"):
     configuration: dict[str, Any]
 
 
+class ProfileSettings(Struct, tag_field="line", tag="profiles"):
+    """The profiles from now on: the document of `--config`, the feature gates, and the version of Kubernetes."""
+
+    document: dict[str, Any]
+    features: tuple[str, ...]
+    release: str
+    nodes: dict[str, list[str]] = {}
+    """The nodes with their pods, in the order that decides between equal ones."""
+
+
+class Attempt(Struct, tag_field="line", tag="attempt"):
+    """A profile has tried a pod."""
+
+    search: Search
+
+
 class Cycle(Struct, tag_field="line", tag="cycle"):
     """A cycle: the inputs of `run_once` beside the model, and the decisions."""
 
@@ -97,4 +121,18 @@ class Cycle(Struct, tag_field="line", tag="cycle"):
     decisions: Raw
 
 
-Line = RecordingStart | Put | Remove | Assume | Forget | UsageEntry | ReportedEntry | Hold | SessionSettings | Cycle
+Line = (
+    RecordingStart
+    | Put
+    | Remove
+    | Assume
+    | Forget
+    | ReserveClaims
+    | UsageEntry
+    | ReportedEntry
+    | Hold
+    | SessionSettings
+    | ProfileSettings
+    | Attempt
+    | Cycle
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from volcano_py.scheduler.model.jobs.group_names import NATIVE_KINDS
 from volcano_py.scheduler.model.nodes.sample_size import SampleSize
 from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.model.reported import EvictionRounds
+from volcano_py.scheduler.profiles.attempts.search_record import Search
 from volcano_py.scheduler.recording import entries
 from volcano_py.scheduler.recording.archive import MAX_BYTES
 from volcano_py.scheduler.recording.file import RecordingFile, make_folder
@@ -37,7 +38,9 @@ CYCLES = 200
 MAX_CONTENT = MAX_BYTES // 2
 """Size in bytes, before compression, at which a file ends early: larger ones could not be read."""
 MOST_WAITING = 50
-"""Cycles that wait to be written; with more, the disk is too slow, and the recording pauses."""
+"""Writes that wait; with more, the disk is too slow, and the recording pauses."""
+MOST_LINES = 5_000
+"""Changes and attempts that wait for the end of the next cycle; with more, they are written before."""
 RETRY_SECONDS = 30.0
 """Pause after a failed write."""
 
@@ -54,6 +57,7 @@ class RecordedCluster(Cluster):
         self.in_cycle = False
         self._ignored_provisioners = ignored_provisioners
         self._assumed: dict[str, Bind | Evict] = {}
+        self._reserved: list[Bind] = []
 
     def upsert(self, kind: str, obj: Any) -> None:
         self._note(put, kind, obj)
@@ -82,10 +86,22 @@ class RecordedCluster(Cluster):
 
     def _drop_seen(self) -> None:
         self._assumed = {key: op for key, op in self._assumed.items() if self._is_open(key, op)}
+        self._reserved = [bind for bind in self._reserved if self._is_open(f"{bind.namespace}/{bind.name}", bind)]
 
     def forget(self, operation: Operation) -> None:
         self._note(entries.Forget, operation)
         super().forget(operation)
+
+    def reserve(self, bind: Bind) -> None:
+        self._reserved.append(bind)
+        self._note(entries.ReserveClaims, bind)
+        super().reserve(bind)
+
+    def release(self, bind: Bind) -> None:
+        if bind in self._reserved:
+            self._reserved.remove(bind)
+        self._note(entries.ReserveClaims, bind, True)
+        super().release(bind)
 
     def hold(self, why: Mapping[str, str], all_nodes: str = "") -> None:
         self._note(entries.Hold, dict(why), all_nodes)
@@ -114,6 +130,7 @@ class RecordedCluster(Cluster):
         lines += [_encode(put("Pod", task.pod)) for task in self.tasks.values()]
         self._drop_seen()
         lines += [_encode(entries.Assume(operation)) for operation in self._assumed.values()]
+        lines += [_encode(entries.ReserveClaims(bind)) for bind in self._reserved]
         reported, nominations = self.reported, self.nominations
         events = [(kind, key, message) for (kind, key), message in reported.events.items()]
         rounds: dict[str, tuple[int, int, float]] = {**self.keep(EvictionRounds).of_job}
@@ -188,6 +205,31 @@ class Recorder:
         self._submitted = self._written = 0
         """Writes that were begun, and that have ended; the writer's thread changes only the second."""
         self._cycle: entries.Cycle
+        self._profiles: entries.ProfileSettings | None = None
+        self._node_order: Callable[[], dict[str, list[str]]] = dict
+        self._profiles_noted = False
+
+    def set_profiles(self, settings: entries.ProfileSettings, order: Callable[[], dict[str, list[str]]]) -> None:
+        """These profiles are in force from now on. `order`: nodes and pods in the profiles' order."""
+        settings.document = without_secrets(settings.document)
+        self._profiles, self._node_order, self._profiles_noted = settings, order, False
+
+    def search(self, search: Search) -> None:
+        """A profile has searched a node for a pod."""
+        lines = self._model.lines
+        if lines is None:
+            return
+        self._note_profiles(lines)
+        lines.append(_encode(entries.Attempt(search)))
+        if len(lines) >= MOST_LINES and self._file is not None:
+            self._submit(self._file, lines)
+            self._model.lines = []
+
+    def _note_profiles(self, lines: list[bytes]) -> None:
+        if self._profiles is not None and not self._profiles_noted:
+            self._profiles_noted = True
+            self._profiles.nodes = self._node_order()
+            lines.append(_encode(self._profiles))
 
     def begin(
         self,
@@ -207,6 +249,8 @@ class Recorder:
         if model.lines is None or full or self._count >= self._cycles:
             model.lines, self._count, self._settings, self._usage = model.everything(), 0, None, model.usage
             self._file = RecordingFile(self._folder, self._limit)
+            self._profiles_noted = False
+            self._note_profiles(model.lines)
         if model.usage is not self._usage:
             self._usage = model.usage
             model.lines.append(_encode(usage(model)))
@@ -235,8 +279,11 @@ class Recorder:
         lines = [*model.lines, _encode(self._cycle)]
         model.lines = []
         self._count += 1
+        self._submit(file, lines)
+
+    def _submit(self, file: RecordingFile, lines: list[bytes]) -> None:
         if self._submitted - self._written >= MOST_WAITING:
-            self._fail(file, f"{MOST_WAITING} cycles wait to be written")
+            self._fail(file, f"{MOST_WAITING} writes wait for the disk")
             return
         self._submitted += 1
         self._writer.submit(self._write, file, lines)

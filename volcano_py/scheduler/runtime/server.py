@@ -171,6 +171,8 @@ class Scheduler:
         self.containment.profile_modules = lambda: live.plugin_modules
         live.watching, live.on_stuck = self.containment.attempts.watching, self._stuck
         live.send_request, live.replay_objects = self.plugin_requests.send, self.plugin_requests.replay
+        if self.recorder is not None:
+            live.record(self.recorder)
         return live
 
     async def run(self) -> None:

@@ -73,7 +73,7 @@ class Claims:
         """Count steps as done, so that their volumes or devices are assigned to the pod only."""
         entry = Bind(pod.namespace, pod.name, pod.pod.metadata.uid, node, "", steps=tuple(steps))
         self._reserved.setdefault(entry.uid, {})[plugin] = entry
-        self._model.claims.assume(entry)
+        self._model.reserve(entry)
 
     def reserved(self, pod: PodInfo) -> list[PreBindStep]:
         """What is reserved for a pod and is not being written."""
@@ -84,7 +84,7 @@ class Claims:
         entries = self._reserved.get(pod.pod.metadata.uid, {})
         entry = entries.pop(plugin, None)
         if entry is not None:
-            self._model.claims.forget(entry)
+            self._model.release(entry)
         if not entries:
             self._reserved.pop(pod.pod.metadata.uid, None)
             self._to_write.pop(pod.pod.metadata.uid, None)
@@ -107,7 +107,7 @@ class Claims:
         entries = self._reserved.pop(uid, {})
         steps = tuple(step for plugin in self._to_write.pop(uid, ()) for step in entries.pop(plugin).steps)
         for entry in entries.values():
-            self._model.claims.forget(entry)
+            self._model.release(entry)
         if steps:
             self._written[uid] = Bind(pod.namespace, pod.name, uid, node, "", steps=steps)
         return steps
@@ -116,4 +116,4 @@ class Claims:
         """The operation of a pod with this UID has ended."""
         entry = self._written.pop(uid, None)
         if entry is not None and not written:
-            self._model.claims.forget(entry)
+            self._model.release(entry)

@@ -20,7 +20,8 @@ class NodeSample:
 
     def __init__(self, percentage: int) -> None:
         self._percentage = percentage
-        self._start = 0
+        self.start = 0
+        """The index of the node where the next search begins."""
 
     def all_of(self, nodes: int) -> bool:
         """Whether the search covers all of this number of nodes."""
@@ -34,13 +35,13 @@ class NodeSample:
         limit = max(nodes * self._percentage // 100, _LEAST)
         if self.all_of(nodes) or limit >= nodes:
             return candidates if fits is None else np.array([i for i in candidates.tolist() if fits(i)], dtype=np.intp)
-        start = self._start % nodes
+        start = self.start % nodes
         ahead = candidates >= start
         found: list[int] = []
         for i in np.concatenate((candidates[ahead], candidates[~ahead])).tolist():
             if fits is None or fits(i):
                 found.append(i)
                 if len(found) == limit:
-                    self._start = (i + 1) % nodes
+                    self.start = (i + 1) % nodes
                     break
         return np.array(found, dtype=np.intp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from volcano_py.api import quantity
 from volcano_py.api.core import Node, ResourceList
@@ -45,6 +45,13 @@ class NodeInfo:
         if pod.group:
             self.in_groups[pod.key] = pod
         self._count(pod, 1)
+
+    def arrange(self, keys: Iterable[str]) -> None:
+        """Have the pods in this order; others follow."""
+        pods = {key: self.pods[key] for key in keys if key in self.pods} | self.pods
+        for pod in pods.values():
+            self.remove(pod)
+            self.add(pod)
 
     def remove(self, pod: PodInfo) -> None:
         removed = self.pods.pop(pod.key, None)
