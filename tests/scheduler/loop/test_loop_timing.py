@@ -15,8 +15,9 @@ from volcano_py.api.core import Pod
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.kube.health import Progress
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.runtime import loop as loops
-from volcano_py.scheduler.runtime.loop import MIN_PAUSE, QUIET, CycleLoop
+from volcano_py.scheduler.runtime.loop import MIN_PAUSE, QUIET, STATUS_DELAY, CycleLoop
 
 
 class Loop:
@@ -96,3 +97,32 @@ async def test_a_pod_of_a_gang_waits_for_the_others(monkeypatch: pytest.MonkeyPa
         live.add("member", group="g")
         await live.settled()
         assert live.cycles[before:] == [pytest.approx(begun + QUIET)]
+
+
+async def test_a_pod_that_is_being_bound_causes_no_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Loop(monkeypatch)
+    async with live.running():
+        live.now += 1
+        before = len(live.cycles)
+        live.add("first")
+        await live.settled()
+        assert len(live.cycles) == before + 1
+        live.model.assume_binds([Bind("default", "first", "first", "n1", "default/podgroup-first")])
+        live.model.jobs_moved = live.model.others_moved = True  # as after a cycle, and an event of another pod
+        live.cache.events += 1
+        live.loop.wake()
+        await live.settled()
+        assert len(live.cycles) == before + 1, "only statuses follow, which wait"
+        assert live.now < live.cycles[-1] + STATUS_DELAY
+
+
+async def test_a_change_that_decides_nothing_takes_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Loop(monkeypatch)
+    async with live.running():
+        live.now += 1
+        at, before = live.now, len(live.cycles)
+        for _ in range(5):
+            live.cache.events += 1
+            live.loop.wake()
+            await live.settled()
+        assert live.now == at and len(live.cycles) == before

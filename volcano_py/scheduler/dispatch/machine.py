@@ -230,6 +230,16 @@ class Machine:
         results, self._results = self._results, []
         return results
 
+    @property
+    def has_results(self) -> bool:
+        """Whether `results` would return any."""
+        return bool(self._results)
+
+    @property
+    def awaits_results(self) -> bool:
+        """Whether results of writes in flight follow soon; Events that follow a write have none."""
+        return self._waiting.urgent_in_flight > 0
+
     def wake_at(self, now: float) -> float | None:
         """When `take` should be called again without an event; None: after the next event."""
         if not self.leading:

@@ -265,8 +265,11 @@ class Process:
             self._tasks.add(task)
             task.add_done_callback(partial(self._ended_write, item))
         loop = asyncio.get_running_loop()
-        if self._flush_timer is None:
-            self._flush_timer = loop.call_later(FLUSH, self._flush)
+        if self._machine.has_results:
+            if not self._machine.awaits_results:
+                self._flush()
+            elif self._flush_timer is None:
+                self._flush_timer = loop.call_later(FLUSH, self._flush)
         if self._wake_timer is not None:
             self._wake_timer.cancel()
             self._wake_timer = None

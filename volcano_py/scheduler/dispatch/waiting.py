@@ -120,6 +120,11 @@ class WaitingWrites:
         return sum(self._in_flight)
 
     @property
+    def urgent_in_flight(self) -> int:
+        """The number of writes in flight that are not Events."""
+        return self.in_flight - self._in_flight[EVENTS]
+
+    @property
     def ready(self) -> bool:
         """Whether an item may begin without a delay (once true by mistake after a withdrawal)."""
         return any(self._lanes)

@@ -97,16 +97,12 @@ class CycleLoop:
 
     async def _wait_for_work(self) -> None:
         """Return when a cycle should run."""
-        await self._wait_for_burst_to_end()
-        model = self._cache.model
         statuses_due: float | None = None
-        while not model.dirty:
+        while not self._must_decide():
             limit = None
-            if self._handle.deciding and any_waits(model):
-                if model.jobs_moved or model.others_moved:
-                    return
+            if self._handle.deciding and any_waits(self._cache.model):
                 limit = max(0.0, self._ended + self._schedule_period - time.monotonic())
-            elif self._handle.deciding and model.jobs_moved:
+            elif self._handle.deciding and self._cache.model.jobs_moved:
                 statuses_due = statuses_due or time.monotonic() + STATUS_DELAY
                 limit = max(0.0, statuses_due - time.monotonic())
             elif self._handle.deciding:
@@ -120,7 +116,14 @@ class CycleLoop:
                 return
             self._progress.working()
             self._changed.clear()
-            await self._wait_for_burst_to_end()
+        await self._wait_for_burst_to_end()
+
+    def _must_decide(self) -> bool:
+        """Whether something has changed that a cycle decides about; other changes only wake the loop."""
+        model = self._cache.model
+        if model.dirty:
+            return True
+        return (model.jobs_moved or model.others_moved) and self._handle.deciding and any_waits(model)
 
     async def _wait_for_burst_to_end(self) -> None:
         # A burst of changes belongs to one cycle, but the wait is no longer than the last cycle was.

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
-    Histogram,
     disable_created_metrics,
     generate_latest,
 )
@@ -32,6 +31,7 @@ from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.device_metrics import DeviceMetrics
+from volcano_py.scheduler.runtime.series import CycleGauge, CycleHistogram, Observations
 
 # Go's client has no series of creation times, and no dashboard expects them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -48,7 +48,7 @@ class _Timer:
 
     __slots__ = ("_begun", "_series")
 
-    def __init__(self, series: Histogram | None) -> None:
+    def __init__(self, series: Observations | None) -> None:
         self._series = series
         self._begun = 0.0
 
@@ -87,13 +87,13 @@ class Metrics:
             "scheduling_stage_duration_milliseconds", "One task in one stage", (0.1, 500, 20), "stage"
         )
         labels = ("job_name", "queue", "job_namespace")
-        self.job_duration = self._gauge(
+        self.job_duration = self._cycle_gauge(
             "e2e_job_scheduling_duration", "Job creation to its last placement, ms", *labels
         )
-        self.job_start = self._gauge("e2e_job_scheduling_start_time", "Job creation, unix seconds", *labels)
-        self.job_last = self._gauge("e2e_job_scheduling_last_time", "Last placement, unix seconds", *labels)
+        self.job_start = self._cycle_gauge("e2e_job_scheduling_start_time", "Job creation, unix seconds", *labels)
+        self.job_last = self._cycle_gauge("e2e_job_scheduling_last_time", "Last placement, unix seconds", *labels)
         # Volcano counts this one without the suffix that the client library would add to a Counter.
-        self.job_retries = self._gauge("job_retry_counts", "Cycles in which a job was not ready", "job_id")
+        self.job_retries = self._cycle_gauge("job_retry_counts", "Cycles in which a job was not ready", "job_id")
         self.preemptions = self._gauge("total_preemption_attempts", "Nodes on which preempt tried to free capacity")
         self.victims = self._gauge("pod_preemption_victims", "Victims that the plugins permitted the last time")
         self.unready_jobs = self._gauge("unschedule_job_count", "Jobs whose gang is not ready")
@@ -129,21 +129,23 @@ class Metrics:
         self.restarts = Gauge("dispatcher_restarts", "Dispatchers that had to be replaced", **own)
         self.connected = Gauge("watches_connected", "1 while the main kinds are being watched", **own)
         self.results = Counter("operation_results_total", "Operations by kind and outcome", ("op", "outcome"), **own)
-        self.wait = Histogram(
-            "operation_wait_milliseconds", "Time in the dispatcher's queue", ("op",),
-            buckets=exponential(0.1, 60_000, 25), **own,
-        )  # fmt: skip
+        self.wait = CycleHistogram(
+            "volcano_py_operation_wait_milliseconds",
+            "Time in the dispatcher's queue",
+            exponential(0.1, 60_000, 25),
+            ("op",),
+            self.registry,
+        )
         self._timers: dict[tuple[str, str], _Timer] = {}
-        self._families: dict[str, Gauge] = {
-            "unschedule_task_count": self._gauge("unschedule_task_count", "Pods that a gang lacks", "job_id")
+        self._families: dict[str, CycleGauge] = {
+            "unschedule_task_count": self._cycle_gauge("unschedule_task_count", "Pods that a gang lacks", "job_id")
         }
         self._job_families: dict[tuple[str, str], set[str]] = {}
         """By namespace and name of a job: the families of its series that plugins report."""
-        self._reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
+        self._reported: dict[str, set[tuple[str, ...]]] = {}
+        """The series that plugins have reported in the last cycle: by name, the values of the labels."""
         self._jobs: dict[tuple[str, str], tuple[str, str, str]] = {}
-        self._labels_of: dict[str, tuple[str, ...]] = {}
-        self._children: dict[tuple[str, tuple[str, ...]], Gauge] = {}
-        """The series of gauges of plugins, by name and values of labels."""
+        self._results: dict[tuple[str, str], Counter] = {}
 
     def expose(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -158,7 +160,7 @@ class Metrics:
             found = self._timers[kind, name] = _Timer(self._series_of(kind, name))
         return found
 
-    def _series_of(self, kind: str, name: str) -> Histogram | None:
+    def _series_of(self, kind: str, name: str) -> Observations | None:
         match kind:
             case "action":
                 return self.action.labels(name)
@@ -166,7 +168,7 @@ class Metrics:
                 return self.plugin.labels(name, "OnSessionOpen")
             case "plugin-close":
                 return self.plugin.labels(name, "OnSessionClose")
-        return self.open if (kind, name) == ("session", "open") else None
+        return self.open.labels() if (kind, name) == ("session", "open") else None
 
     def watched(self, pod: Pod, now: float) -> None:
         """A pod without a node was added."""
@@ -174,11 +176,12 @@ class Metrics:
 
     def emitted(self, operations: Sequence[Operation], model: Any, now: float) -> None:
         """A statement was committed."""
-        evicting = next((op.reason for op in operations if isinstance(op, Evict)), None)
-        if evicting is not None:
-            self.evictions.labels(evicting).inc()
+        evicting = None
         for op in operations:
             if not isinstance(op, Bind):
+                if evicting is None and isinstance(op, Evict):
+                    evicting = op.reason
+                    self.evictions.labels(evicting).inc()
                 continue
             self._since_creation(op, model, "Assumed", now)
             job = model.jobs.get(op.group)
@@ -186,9 +189,9 @@ class Metrics:
                 spent = max(0.0, (now - job.created) * 1000)
                 labels = self._jobs[job.namespace, job.name] = (job.name, job.queue, job.namespace)
                 self.job_latency.observe(spent)
-                self.job_duration.labels(*labels).set(spent)
-                self.job_start.labels(*labels).set(job.created)
-                self.job_last.labels(*labels).set(now)
+                self.job_duration.values[labels] = spent
+                self.job_start.values[labels] = job.created
+                self.job_last.values[labels] = now
 
     def cycle(self, report: CycleReport, seconds: float) -> None:
         """A cycle has ended."""
@@ -203,8 +206,9 @@ class Metrics:
             self.victims.set(work.last_victims)
         if unready is not None:
             self.unready_jobs.set(len(unready))
+            retries = self.job_retries.values
             for name in unready:
-                self.job_retries.labels(name).inc()
+                retries[(name,)] = retries.get((name,), 0.0) + 1.0
         self._take_gauges(report.session.gauges)
         self._take_job_gauges(report.session.job_gauges)
 
@@ -213,17 +217,20 @@ class Metrics:
         labels = self._jobs.pop((namespace, name), None)
         if labels is not None:
             for family in (self.job_duration, self.job_start, self.job_last):
-                _forget(family, *labels)
-        _forget(self.job_retries, name)
+                family.values.pop(labels, None)
+        self.job_retries.values.pop((name,), None)
         for of_plugin in self._job_families.pop((namespace, name), ()):
-            _forget(self._families[of_plugin], *_labels_of_job(of_plugin, namespace, name))
+            self._families[of_plugin].values.pop(_labels_of_job(of_plugin, namespace, name), None)
 
     # ---- the dispatcher ---------------------------------------------------------------------------------
 
     def result(self, op: Operation, result: Result, model: Any, now: float) -> None:
         """An operation has ended."""
         kind = type(op).__name__
-        self.results.labels(kind, result.outcome).inc()
+        results = self._results.get((kind, result.outcome))
+        if results is None:
+            results = self._results[kind, result.outcome] = self.results.labels(kind, result.outcome)
+        results.inc()
         if result.took:
             self.wait.labels(kind).observe(result.waited * 1000)
         if isinstance(op, Bind):
@@ -249,44 +256,52 @@ class Metrics:
             self.task.labels(stage).observe(max(0.0, (now - parse_time(created)) * 1000))
 
     def _take_gauges(self, gauges: Sequence[tuple[str, dict[str, str], float]]) -> None:
-        reported: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
-        queues = set()
+        reported: dict[str, set[tuple[str, ...]]] = {}
         for name, labels, value in gauges:
-            names = tuple(labels)
             family = self._families.get(name)
             if family is None:
-                family = self._families[name] = self._gauge(name, f"Volcano's {name}", *names)
-                self._labels_of[name] = names
-            values = tuple(labels[label] for label in self._labels_of[name])
-            child = self._children.get((name, values))
-            if child is None:
-                child = self._children[name, values] = family.labels(*values) if values else family
-            child.set(value)
-            reported.setdefault(name, {})[values] = values
-            queues.add(labels.get("queue_name"))
+                family = self._families[name] = self._cycle_gauge(name, f"Volcano's {name}", *labels)
+            if tuple(labels) != family.label_names:
+                labels = {label: labels[label] for label in family.label_names}
+            values = tuple(map(str, labels.values()))
+            family.values[values] = float(value)
+            series = reported.get(name)
+            if series is None:
+                series = reported[name] = set()
+            series.add(values)
+        if reported != self._reported:
+            self._drop_unreported(gauges, reported)
+        self._reported = reported
+
+    def _drop_unreported(
+        self, gauges: Sequence[tuple[str, dict[str, str], float]], reported: dict[str, set[tuple[str, ...]]]
+    ) -> None:
+        """Remove the series that plugins reported in the last cycle, and not in this one."""
+        queues = {labels.get("queue_name") for _, labels, _ in gauges}
         for name, before in self._reported.items():
-            now = reported.setdefault(name, {})
-            for values in before.keys() - now.keys():
+            now = reported.setdefault(name, set())
+            for values in before - now:
                 if name.endswith("_scalar_resources") and values and values[0] in queues:
                     # A resource that a queue has had stays, at 0.
-                    self._families[name].labels(*values).set(0)
-                    now[values] = values
+                    self._families[name].values[values] = 0.0
+                    now.add(values)
                 elif values:
-                    _forget(self._families[name], *values)
-                    self._children.pop((name, values), None)
-        self._reported = reported
+                    self._families[name].values.pop(values, None)
 
     def _take_job_gauges(self, gauges: Sequence[tuple[str, str, str, float]]) -> None:
         for name, namespace, job_name, value in gauges:
             family = self._families.get(name)
             if family is None:
-                family = self._families[name] = self._gauge(name, f"Volcano's {name}", "job_ns", "job_id")
+                family = self._families[name] = self._cycle_gauge(name, f"Volcano's {name}", "job_ns", "job_id")
             job = namespace, job_name
-            family.labels(*_labels_of_job(name, *job)).set(value)
+            family.values[_labels_of_job(name, *job)] = float(value)
             self._job_families.setdefault(job, set()).add(name)
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, float, int], *labels: str) -> Histogram:
-        return Histogram(name, text, labels, namespace="volcano", registry=self.registry, buckets=exponential(*buckets))
+    def _histogram(self, name: str, text: str, buckets: tuple[float, float, int], *labels: str) -> CycleHistogram:
+        return CycleHistogram(f"volcano_{name}", text, exponential(*buckets), labels, self.registry)
+
+    def _cycle_gauge(self, name: str, text: str, *labels: str) -> CycleGauge:
+        return CycleGauge(f"volcano_{name}", text, labels, self.registry)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, namespace="volcano", registry=self.registry)
@@ -298,8 +313,3 @@ class Metrics:
 def _labels_of_job(family: str, namespace: str, name: str) -> tuple[str, ...]:
     """The labels of a job's series. Volcano's count of unready pods has only the job's name."""
     return (name,) if family == "unschedule_task_count" else (namespace, name)
-
-
-def _forget(family: Gauge, *labels: str) -> None:
-    with suppress(KeyError):
-        family.remove(*labels)

@@ -19,7 +19,12 @@ def any_waits(cluster: Cluster) -> bool:
 def waits(job: Job) -> bool:
     """Whether this job has pending tasks, or waits to be admitted."""
     group = job.pod_group
-    return group is not None and bool(job.counts[st.PENDING] or group.status.phase in WAITING_PHASES)
+    if group is None:
+        return False
+    if job.counts[st.PENDING]:
+        return True
+    # Plain pods are admitted with their group; its phase follows with their next event.
+    return not job.shadow and group.status.phase in WAITING_PHASES
 
 
 def _build(cluster: Cluster) -> set[str]:
