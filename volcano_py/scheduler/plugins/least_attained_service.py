@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from math import inf, log2
 from typing import Any
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
@@ -64,15 +63,7 @@ class LeastAttainedService(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        text = self.arguments.level
-        try:
-            self.level = parse_duration(text)
-            problem = "" if self.level > 0 else f"{text} is not above 0"
-        except ValueError as e:
-            problem = str(e)
-        if problem:
-            self.warn(f"argument level: {problem}; 1m is used")
-            self.level = 60.0
+        self.level = self.duration("level", above_zero=True)
 
     def on_session_open(self, session: Session) -> None:
         wanted = self.arguments.resources

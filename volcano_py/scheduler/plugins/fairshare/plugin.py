@@ -14,7 +14,6 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.owner import OWNER, owner_of
@@ -32,7 +31,6 @@ from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.fairshare.owner_limits import OwnerLimits
 from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 
-_DAY = 86_400.0
 _DIGITS = 6
 """Decimal places of keys: smaller differences of usage are none, and creation time decides."""
 _Held = dict[str, tuple[Owner, float]]
@@ -63,8 +61,8 @@ class Fairshare(Plugin):
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
         read = self.arguments
-        self.half_life = self._seconds("half-life", read.half_life, 7 * _DAY)
-        self.ahead = self._seconds("ahead", read.ahead, 3600.0)
+        self.half_life = self.duration("half_life", above_zero=True)
+        self.ahead = self.duration("ahead", above_zero=True)
         self.limit = read.limit
         if not (isfinite(self.limit) and self.limit >= 0):
             self.warn(f"argument limit is {self.limit}, and must be at least 0; there is no limit")
@@ -218,14 +216,3 @@ class Fairshare(Plugin):
         if job is not None:
             for queue in path_of(job.queue, self._parents):
                 self._of_queue[queue] += count * self._share(task.request) * self.ahead
-
-    def _seconds(self, name: str, text: str, default: float) -> float:
-        try:
-            seconds = parse_duration(text)
-            if seconds > 0:
-                return seconds
-            problem = f"{text} is not above 0"
-        except ValueError as e:
-            problem = str(e)
-        self.warn(f"argument {name}: {problem}; {default / 3600:g}h is used")
-        return default
