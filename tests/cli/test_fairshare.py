@@ -59,7 +59,10 @@ def test_queues_are_compared_below_their_parent_and_owners_in_their_queue() -> N
 def test_what_is_held_counts_ahead_and_a_circle_of_parents_ends() -> None:
     ahead = UsageDocument(at=1.0, ahead=HOUR, owners=[OwnerUsage("a", "x", 0, 0.5), OwnerUsage("b", "y", 1000)])
     assert [line.queue for line in lines(ahead, [queue("a"), queue("b")]) if not line.owner] == ["b", "a"]
-    assert lines(ahead, [queue("a", "b"), queue("b", "a")]) == []
+    # as the scheduler: the first of a circle is below root
+    rows = [(line.queue, line.depth) for line in lines(ahead, [queue("a", "b"), queue("b", "a")]) if not line.owner]
+    assert rows == [("a", 0), ("b", 1)]
+    assert [line.queue for line in lines(ahead, [queue("a", "gone")])] == ["a", "a"]
 
 
 @pytest.mark.parametrize("seed", range(20))
