@@ -63,6 +63,8 @@ def test_what_is_held_counts_ahead_and_a_circle_of_parents_ends() -> None:
     rows = [(line.queue, line.depth) for line in lines(ahead, [queue("a", "b"), queue("b", "a")]) if not line.owner]
     assert rows == [("a", 0), ("b", 1)]
     assert [line.queue for line in lines(ahead, [queue("a", "gone")])] == ["a", "a"]
+    edited = UsageDocument(at=1.0, owners=[OwnerUsage("a", "x", 9.0, weight=0.0)])
+    assert [line.weight for line in lines(edited, [queue("a")])] == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))

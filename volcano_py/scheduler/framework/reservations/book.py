@@ -19,12 +19,13 @@ from volcano_py.scheduler.framework.reservations.earliest_start import GangMembe
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
-from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queue
+from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queues
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import EPS
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,8 @@ class Book:
         self._open = False
         self._new: dict[str, tuple[int, Floats, float]] = {}
         """What the session has placed, by task: node, amounts, expected end."""
+        self._job_of: dict[str, str] = {}
+        """The jobs of these tasks."""
 
     # ---- as a filter ---------------------------------------------------------------------------------------
 
@@ -117,6 +120,7 @@ class Book:
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
         self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
+        self._job_of[task.key] = task.job
         self._merged = None
         self._count(task, +1)
         return None
@@ -203,21 +207,32 @@ class Book:
         return found
 
     def _permitted_at(self, job: SessionJob, gang: list[GangMembers]) -> float | None:
-        """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
-        never."""
+        """From when on the limits of the queue and of those above it permit the gang, by the expected ends of the pods
+        that count for each limit; None: never."""
         session = self._session
-        lacking = lacking_in_queue(session, session.queues[job.queue], gang)
-        if not lacking.any():
-            return session.now
-        pods, jobs = running_pods(session.cluster), session.cluster.jobs
-        own = [place for uid, places in pods.of.items() if jobs[uid].queue == job.queue for place in places]
-        times = self._ends_now().by_place[own]
+        after = session.now
+        for limit, lacking in lacking_in_queues(session, session.queues[job.queue], gang):
+            times, amounts = self._ends_in(limit)
+            freed = np.cumsum(amounts, axis=1)
+            enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
+            if not len(enough) or times[enough[0]] == inf:
+                return None
+            after = max(after, float(times[enough[0]]))
+        return after
+
+    def _ends_in(self, queue: str) -> tuple[Floats, Floats]:
+        """The expected ends of the pods of a queue and those below it, in order, and their amounts."""
+        session, pods = self._session, running_pods(self._session.cluster)
+        jobs, parents = session.cluster.jobs, session.queue_parents
+        below = {name for name in session.queues if queue in path_of(name, parents)} | {queue}
+        own = np.array(
+            [p for uid, places in pods.of.items() if jobs[uid].queue in below for p in places], dtype=np.intp
+        )
+        new = [of for key, of in self._new.items() if jobs[self._job_of[key]].queue in below]
+        times = np.concatenate([self._ends_now().by_place[own], [end for _, _, end in new]])
+        amounts = np.concatenate([pods.amounts[:, own], *(of[:, None] for _, of, _ in new)], axis=1)
         order = np.argsort(times, kind="stable")
-        freed = np.cumsum(pods.amounts[:, np.array(own, dtype=np.intp)[order]], axis=1)
-        enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
-        if not len(enough) or times[order][enough[0]] == inf:
-            return None
-        return max(session.now, float(times[order][enough[0]]))
+        return times[order], amounts[:, order]
 
     def _share(self, gang: list[GangMembers]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""
