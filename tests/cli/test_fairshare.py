@@ -13,6 +13,7 @@ from tests.cli.conftest import Vcctl
 from volcano_py.api.kinds import CONFIGMAP
 from volcano_py.cli.fairshare_order import lines
 from volcano_py.cli.job_table import job_table
+from volcano_py.cli.job_view import describe
 from volcano_py.cli.vcctl_fairshare import table
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
@@ -137,3 +138,24 @@ def test_jobs_have_expected_ends_if_their_users_state_limits(monkeypatch: pytest
     ]
     assert "ExpectedEnd" not in job_table([job("none")], False, wide=True).header
     assert "ExpectedEnd" not in job_table(jobs, False).header
+
+
+def test_the_view_of_a_job_has_its_limit_and_that_it_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_767_225_600.0 + 100)
+    limited = job("limited")
+    limited["metadata"]["annotations"] = {
+        "volcano.sh/max-run-time": "1h",
+        "volcano.sh/on-max-run-time": "TerminateJob",
+    }
+    lines_of = describe(limited)
+    assert lines_of[lines_of.index("  State:") :][1:5] == [
+        "    Phase:\tRunning",
+        "  Max Run Time:\t1h0m0s",
+        "  On Max Run Time:\tTerminateJob",
+        "  Expected End:\t2026-01-01T01:00:00Z",
+    ]
+    limited["status"]["state"] |= {"phase": "Terminated", "reason": "MaxRunTimeExceeded", "message": "the Job has run"}
+    assert "    Reason:\tMaxRunTimeExceeded" in describe(limited) and "    Message:\tthe Job has run" in describe(
+        limited
+    )
+    assert not any("Run Time" in line for line in describe(job("none")))
