@@ -118,7 +118,7 @@ class Reservation(Plugin):
         self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
         reserves = "reserve" in session.configuration.actions
         first = first_jobs(session, self.rule, self._estimates) if self.most and reserves else []
-        book = Book(session, first, self.most, self._estimates, self.queue_share, self.rule.held_from)
+        book = Book(session, first, self.most if reserves else 0, self._estimates, self.queue_share, self.rule)
         session.shared(Holder, Holder).book = book
         if reserves and self.arguments.backfill_order == "work":
             sizes = sizes_of_jobs(session)

@@ -6,7 +6,6 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Literal
 
@@ -17,6 +16,7 @@ from volcano_py.scheduler.framework.advance.advance_book import held_in_advance,
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.first_jobs import FirstJobsRule
 from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queues
@@ -56,7 +56,7 @@ class Book:
         most: int,
         estimates: Estimates,
         of_queue: float = 1.0,
-        held_from: Callable[[float, float], float] = lambda created, start: -inf,
+        rule: FirstJobsRule | None = None,
     ) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
@@ -66,8 +66,12 @@ class Book:
         """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
         self.planned = 0
         """For how many jobs a time and nodes were looked for."""
-        self._held_from = held_from
-        """From when on nodes are held for a job: by when it was created, and when it can start."""
+        self.rule = rule
+        """From when on nodes are held for a job; None: at once."""
+        self.later: dict[str, float] = {}
+        """By job: from when on nodes are held for it, as far as is known now."""
+        self.never: set[str] = set()
+        """The jobs for which there is no time at which they fit, by the limits of what runs."""
         self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
         self.plans: dict[str, ReservationPlan] = {}
@@ -164,6 +168,7 @@ class Book:
         limit = limit_in(session, job.uid, self._estimates)
         after = self._permitted_at(job, gang)
         if after is None:
+            self.never.add(job.uid)
             return None
         plan = ReservationPlan(
             None,
@@ -187,9 +192,12 @@ class Book:
             )
         found = plan.reserved
         if found is None:
+            self.never.add(job.uid)
             return None
         self.plans[job.uid] = plan
-        if session.now < (since := self._held_from(job.created, found.start)):
+        since = -inf if self.rule is None else self.rule.held_from(job.created, found.start)
+        if session.now < since:
+            self.later[job.uid] = since
             session.wake_at(since)
             return None
         self._queue_shares[job.queue] = share
