@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from volcano_py.controllers.job.run_limit import ACTIONS
+
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -96,6 +98,7 @@ _CUSTOM: dict[str, Schema] = {
         admission_feature_gates agent_scheduler_feature_gates controller_feature_gates scheduler_feature_gates
         """,
     ),
+    "controller_on_max_run_time": {"enum": ["", *ACTIONS, None]},
     "scheduler_schedule_period": DURATION,
     "agent_scheduler_schedule_period": DURATION,
     "scheduler_sharding_mode": {"enum": ["none", "hard", "soft", "", None]},

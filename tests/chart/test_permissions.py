@@ -57,6 +57,7 @@ NOT_SHOWN: dict[Permission, str] = {
     ("volcano-controllers", "jobset.x-k8s.io", "jobsets", "get"): "a kind of another project",
     ("volcano-controllers", "leaderworkerset.x-k8s.io", "leaderworkersets", "get"): "a kind of another project",
     ("volcano-controllers", "ray.io", "rayclusters", "get"): "a kind of another project",
+    ("volcano-controllers", "ray.io", "rayjobs", "get"): "a kind of another project",
     ("volcano-controllers", "scheduling.volcano.sh", "podgroups", "get"): "a PodGroup that another controller made",
     ("volcano-controllers", "shard.volcano.sh", "nodeshards", "patch"): "a tenth of a shard's nodes changes",
 }

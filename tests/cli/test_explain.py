@@ -108,6 +108,14 @@ def test_if_no_change_helps_the_remedies_are_listed() -> None:
     assert "No change that was tried" in printed(found, 80) and "Create it." in printed(found, 80)
 
 
+@pytest.mark.parametrize("phase", ["Terminating", "Completed", "Aborted"])
+def test_a_job_that_reached_its_limit_is_explained(phase: str) -> None:
+    message = "the Job has run for 1h0m0s, its limit (annotation volcano.sh/max-run-time); the action is TerminateJob"
+    state = {"phase": phase, "reason": "MaxRunTimeExceeded", "message": message}
+    found = answer(facts("job", "g", status={"state": state}), "volcano", unblock=True)
+    assert (found.state, found.verdict) == ("ended", f"Job default/g is {phase}: {message}.")
+
+
 def test_a_completed_job_has_no_blocker_and_no_note_about_the_scheduler() -> None:
     given = facts("job", "g", status={"state": {"phase": "Completed"}})
     given.unknown_scheduler = "no Lease"

@@ -13,6 +13,7 @@ from tests.cli.conftest import Vcctl
 from volcano_py.api.kinds import CONFIGMAP
 from volcano_py.cli.fairshare_order import lines
 from volcano_py.cli.job_table import job_table
+from volcano_py.cli.job_view import describe
 from volcano_py.cli.vcctl_fairshare import table
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
@@ -59,7 +60,12 @@ def test_queues_are_compared_below_their_parent_and_owners_in_their_queue() -> N
 def test_what_is_held_counts_ahead_and_a_circle_of_parents_ends() -> None:
     ahead = UsageDocument(at=1.0, ahead=HOUR, owners=[OwnerUsage("a", "x", 0, 0.5), OwnerUsage("b", "y", 1000)])
     assert [line.queue for line in lines(ahead, [queue("a"), queue("b")]) if not line.owner] == ["b", "a"]
-    assert lines(ahead, [queue("a", "b"), queue("b", "a")]) == []
+    # as the scheduler: the first of a circle is below root
+    rows = [(line.queue, line.depth) for line in lines(ahead, [queue("a", "b"), queue("b", "a")]) if not line.owner]
+    assert rows == [("a", 0), ("b", 1)]
+    assert [line.queue for line in lines(ahead, [queue("a", "gone")])] == ["a", "a"]
+    edited = UsageDocument(at=1.0, owners=[OwnerUsage("a", "x", 9.0, weight=0.0)])
+    assert [line.weight for line in lines(edited, [queue("a")])] == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -132,3 +138,24 @@ def test_jobs_have_expected_ends_if_their_users_state_limits(monkeypatch: pytest
     ]
     assert "ExpectedEnd" not in job_table([job("none")], False, wide=True).header
     assert "ExpectedEnd" not in job_table(jobs, False).header
+
+
+def test_the_view_of_a_job_has_its_limit_and_that_it_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_767_225_600.0 + 100)
+    limited = job("limited")
+    limited["metadata"]["annotations"] = {
+        "volcano.sh/max-run-time": "1h",
+        "volcano.sh/on-max-run-time": "TerminateJob",
+    }
+    lines_of = describe(limited)
+    assert lines_of[lines_of.index("  State:") :][1:5] == [
+        "    Phase:\tRunning",
+        "  Max Run Time:\t1h0m0s",
+        "  On Max Run Time:\tTerminateJob",
+        "  Expected End:\t2026-01-01T01:00:00Z",
+    ]
+    limited["status"]["state"] |= {"phase": "Terminated", "reason": "MaxRunTimeExceeded", "message": "the Job has run"}
+    assert "    Reason:\tMaxRunTimeExceeded" in describe(limited) and "    Message:\tthe Job has run" in describe(
+        limited
+    )
+    assert not any("Run Time" in line for line in describe(job("none")))

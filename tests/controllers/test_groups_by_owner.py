@@ -13,9 +13,11 @@ from volcano_py.controllers.podgroup.owners import (
     JOBSET,
     LEADERWORKERSET,
     RAYCLUSTER,
+    RAYJOB,
     Stated,
     deadline_of,
     family_of,
+    rayjob_of,
     size_of,
     with_deadline,
 )
@@ -156,6 +158,45 @@ async def test_the_group_of_a_job_states_its_deadline(world: Any) -> None:
     world.api.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     await world.until(lambda: bool(world.podgroups()))
     assert world.podgroups()[0]["metadata"]["annotations"]["volcano.sh/max-run-time"] == "600s"
+
+
+def ray_cluster(**reference: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "fit", "uid": "1", "controller": True, **reference}
+    return {"metadata": {"name": "fit-x1", "uid": "u", "ownerReferences": [owner]}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ({}, "fit"),
+        ({"apiVersion": "ray.io/v1alpha1"}, "fit"),
+        ({"controller": False}, ""),
+        ({"kind": "RayService"}, ""),
+        ({"apiVersion": "other.io/v1"}, ""),
+    ],
+)
+def test_the_rayjob_of_a_raycluster(reference: dict[str, Any], expected: str) -> None:
+    assert rayjob_of(ray_cluster(**reference)) == expected
+
+
+@pytest.mark.parametrize(("deadline", "limit"), [(600, "600s"), (None, None)])
+async def test_the_group_of_a_rayjob_states_its_deadline(
+    world: Any, monkeypatch: pytest.MonkeyPatch, deadline: int | None, limit: str | None
+) -> None:
+    for kind in (RAYCLUSTER, RAYJOB):
+        monkeypatch.setitem(kinds.BY_KIND, (kind.api_version, kind.kind), kind)
+        monkeypatch.setitem(kinds.BY_PLURAL, (kind.api_version, kind.plural), kind)
+    made = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "fit"}}
+    world.api.put({**made, "spec": {"activeDeadlineSeconds": deadline} if deadline else {}})
+    cluster = world.api.put({"apiVersion": "ray.io/v1", "kind": "RayCluster", **ray_cluster()})
+    reference = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "fit-x1", "controller": True}
+    reference["uid"] = cluster["metadata"]["uid"]
+    metadata = {"name": "head", "ownerReferences": [reference]}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+    world.api.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    await world.until(lambda: bool(world.podgroups()))
+    annotations = world.podgroups()[0]["metadata"].get("annotations") or {}
+    assert annotations.get("volcano.sh/max-run-time") == limit
 
 
 async def test_the_minimum_and_the_owner_come_from_the_jobset(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ TASK_FAILED: Final = "TaskFailed"
 OUT_OF_SYNC: Final = "OutOfSync"
 COMMAND_ISSUED: Final = "CommandIssued"
 JOB_UPDATED: Final = "JobUpdated"
+MAX_RUN_TIME_EXCEEDED: Final = "MaxRunTimeExceeded"  # not in Volcano; policies cannot use it
 
 
 class Command(ApiObject):

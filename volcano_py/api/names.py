@@ -37,6 +37,7 @@ GROUP_MIN_RESOURCES: Final = "scheduling.volcano.sh/group-min-resources"
 QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"  # gate, and pod ann "true"
 PREEMPTABLE: Final = "volcano.sh/preemptable"  # job, pod, pod group ann or label
 MAX_RUN_TIME: Final = "volcano.sh/max-run-time"  # a duration such as 2h30m, or seconds
+ON_MAX_RUN_TIME: Final = "volcano.sh/on-max-run-time"  # job ann: an action
 COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"  # the same
 REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"  # job, pod, pod group ann; node label
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"  # job, pod group ann

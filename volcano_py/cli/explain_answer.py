@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from volcano_py.api import batch
+from volcano_py.api.bus import MAX_RUN_TIME_EXCEEDED
 from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import JOB, PODGROUP
 from volcano_py.cli.explain_facts import KINDS, Facts
@@ -167,7 +168,10 @@ def _over(facts: Facts, subject: str) -> Answer | None:
     if facts.kind == "pod" and (node := (facts.subject.get("spec") or {}).get("nodeName")):
         phase = status.get("phase") or "Pending"
         return Answer(subject, "running", f"Pod {facts.key} is bound to node {node}; its phase is {phase}.")
-    if facts.kind == "job" and str((status.get("state") or {}).get("phase", "")) == batch.COMPLETED:
+    state = status.get("state") or {}
+    if facts.kind == "job" and state.get("reason") == MAX_RUN_TIME_EXCEEDED:
+        return Answer(subject, "ended", f"Job {facts.key} is {state.get('phase')}: {state.get('message')}.")
+    if facts.kind == "job" and str(state.get("phase", "")) == batch.COMPLETED:
         return Answer(subject, "completed", f"Job {facts.key} is Completed: all of its work is done.")
     return None
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 import orjson
 
+from volcano_py.api import names
+from volcano_py.api.bus import MAX_RUN_TIME_EXCEEDED
+from volcano_py.api.duration import format_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.api.quantity import canonical
+from volcano_py.api.run_time import stated_run_time
 from volcano_py.cli.columns import human_duration
+from volcano_py.cli.job_table import expected_end
 
 Manifest = dict[str, Any]
 _ANNOTATIONS = (
@@ -63,7 +69,7 @@ def describe(job: Manifest, conditions: bool = True) -> list[str]:
         out += _task(task)
     out.append("Status:")
     out += [f"  {label}\t{status[key]}" for label, key in _COUNTERS if status.get(key, 0) > 0]
-    out += ["  State:", f"    Phase:\t{(status.get('state') or {}).get('phase', '')}"]
+    out += ["  State:", f"    Phase:\t{(status.get('state') or {}).get('phase', '')}", *_run_time(job)]
     if status.get("controlledResources"):
         out.append("  Controlled Resources:")
         out += [f"    {key}: \t{value}" for key, value in sorted(status["controlledResources"].items())]
@@ -71,6 +77,23 @@ def describe(job: Manifest, conditions: bool = True) -> list[str]:
         out += ["  Conditions:", "    Status\tTransitionTime"]
         out += [f"    {c.get('status', '')} \t{_stamp(c.get('lastTransitionTime'))} " for c in status["conditions"]]
     return out
+
+
+def _run_time(job: Manifest) -> Iterator[str]:
+    """How long the job may run, and that its limit has ended it; nothing for jobs that state no limit."""
+    state = (job.get("status") or {}).get("state") or {}
+    if state.get("reason") == MAX_RUN_TIME_EXCEEDED:
+        yield f"    Reason:\t{state['reason']}"
+        yield f"    Message:\t{state.get('message', '')}"
+    annotations = job["metadata"].get("annotations") or {}
+    limit = stated_run_time(annotations, job["metadata"].get("labels") or {})
+    if limit is None or limit == inf:
+        return
+    yield f"  Max Run Time:\t{format_duration(limit)}"
+    if chosen := annotations.get(names.ON_MAX_RUN_TIME):
+        yield f"  On Max Run Time:\t{chosen}"
+    if end := expected_end(job):
+        yield f"  Expected End:\t{end}"
 
 
 def _task(task: Manifest) -> Iterator[str]:

@@ -40,7 +40,10 @@ COMPONENT = "vc-controller-manager"
 
 MAKERS: dict[str, Callable[[Cluster, Options], Controller]] = {
     JobController.name: lambda cluster, options: JobController(
-        cluster, workers=options.worker_threads, max_requeue=options.max_requeue_num
+        cluster,
+        workers=options.worker_threads,
+        max_requeue=options.max_requeue_num,
+        on_max_run_time=options.on_max_run_time,
     ),
     QueueController.name: lambda cluster, options: QueueController(
         cluster,

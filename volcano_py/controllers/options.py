@@ -12,6 +12,7 @@ from typing import NoReturn
 from msgspec import Struct, field
 
 from volcano_py.api.duration import parse_duration
+from volcano_py.controllers.job.run_limit import ACTIONS
 from volcano_py.kube.flags import KLOG, REDIRECTION
 
 DEFAULT_SCHEDULERS = ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100")
@@ -39,6 +40,7 @@ class Options(Struct):
     worker_threads_for_cronjob: int = 3
     scheduler_names: list[str] = field(default_factory=lambda: ["volcano"])
     max_requeue_num: int = 15
+    on_max_run_time: str = ""
     inherit_owner_annotations: bool = True
     pod_groups_of_single_pods: bool = False
     queue_commands: str = "off"
@@ -141,6 +143,14 @@ def parse_flags(arguments: Sequence[str], program: str = "volcano-py controller-
         "--max-requeue-num",
         defaults.max_requeue_num,
         "Number of attempts before a Job is terminated; -1 means no limit.",
+    )
+    parser.add_argument(
+        "--on-max-run-time",
+        choices=("", *ACTIONS),
+        default=defaults.on_max_run_time,
+        metavar="ACTION",
+        help=f"Action for Jobs that have run for as long as volcano.sh/max-run-time states: {', '.join(ACTIONS)}. "
+        "Empty: only for Jobs with the annotation volcano.sh/on-max-run-time. (default '')",
     )
     switch(
         "--inherit-owner-annotations",

@@ -11,7 +11,9 @@ from volcano_py.api.reservation import ReservationStatus
 from volcano_py.scheduler.explain.blocker import causes
 from volcano_py.scheduler.explain.table import sentence_of
 from volcano_py.scheduler.framework.advance.advance_book import KeptWindows, advance_book_of
+from volcano_py.scheduler.framework.advance.windows import ReservedWindow
 from volcano_py.scheduler.framework.config import load
+from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.plugins.advance_reservation import AdvanceReservation
 from volcano_py.scheduler.run_once import REGISTRY, CycleReport, run_once
 from volcano_py.simulate.cycles import Simulation
@@ -151,6 +153,36 @@ def test_the_status_counts_what_users_use_and_who_else_runs() -> None:
     _, status = cycle(simulation, START)
     assert status.used == {"cpu": "1", "memory": "2Gi"}
     assert status.message == "2 pods of jobs that may not use its nodes still run there"
+
+
+def test_owners_are_evaluated_once_for_equal_pods_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    selects = {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]}
+    jobs = {
+        "many": {"pods": 20, "each": {"cpu": 1}},
+        "mixed": {
+            "tasks": {
+                "a": {"pods": 5, "cpu": 1, "labels": {"team": "a", "other": "x"}},
+                "b": {"pods": 5, "cpu": 1, "labels": {"team": "b"}},
+            }
+        },
+    }
+    counted: list[tuple[str, str]] = []
+    permits = ReservedWindow.permits
+
+    def counting(window: ReservedWindow, job: Job, queues: list[str], labels: dict[str, str]) -> bool:
+        counted.append((job.uid, labels.get("team", "")))
+        return permits(window, job, queues, labels)
+
+    simulation = simulated({"nodes": ["n1"], "owners": [{"labelSelector": selects}]}, jobs=jobs)
+    cycle(simulation, START - 1)
+    monkeypatch.setattr(ReservedWindow, "permits", counting)
+    book = advance_book_of(cycle(simulation, START - 1)[0].session)
+    assert book is not None
+    book._against.clear()
+    counted.clear()
+    against = {key: book.against(task) for key, task in simulation.cluster.tasks.items()}
+    assert sorted(counted) == [("default/many", ""), ("default/mixed", "a"), ("default/mixed", "b")]
+    assert {key for key, found in against.items() if not found} == {f"default/mixed-a-{i}" for i in range(5)}
 
 
 def test_a_pod_that_waits_for_it_is_explained() -> None:

@@ -36,7 +36,10 @@ def simulated() -> Simulation:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"patience": "-1h"}, "patience: -1h is negative; 5m is used"),
+        (
+            {"patience": "-1h"},
+            "patience is '-1h', and must be a duration such as 90s or 1h30m, of at least 0; 5m is used",
+        ),
         ({"patience": "soon"}, "5m is used"),
         ({"longest-run": "x"}, "there is no limit"),
         ({"gangs": 0}, "gangs is 0, and must be from 1 to 64; 4 is used"),

@@ -164,6 +164,8 @@ def test_a_broken_gang_releases_its_capacity(release_after: str, job: Manifest, 
 
 def test_an_invalid_argument() -> None:
     assert "releaseAfter" in Gang({"releaseAfter": "often"}).warnings[0] and Gang({}).warnings == []
+    negative = Gang({"releaseAfter": "-1s"})
+    assert "of at least 0; 5m is used" in negative.warnings[0] and negative.release_after == 300.0
 
 
 @pytest.mark.parametrize("loses", (False, True))

@@ -17,9 +17,15 @@ from volcano_py.testing.table import configuration, manifests
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [
-        (ShortestRemaining({"longest-wait": "-1h"}), "longest-wait: -1h is negative; 24h is used"),
+        (
+            ShortestRemaining({"longest-wait": "-1h"}),
+            "longest-wait is '-1h', and must be a duration such as 90s or 1h30m, of at least 0; 24h",
+        ),
         (ShortestRemaining({"longest-wait": "soon"}), "24h is used"),
-        (LeastAttainedService({"level": "0s"}), "level: 0s is not above 0; 1m is used"),
+        (
+            LeastAttainedService({"level": "0s"}),
+            "level is '0s', and must be a duration such as 90s or 1h30m, above 0; 1m is used",
+        ),
         (LeastAttainedService({"level": "x"}), "1m is used"),
     ],
 )

@@ -134,12 +134,14 @@ def test_a_gang_starts_before_a_reservation_only_if_it_ends_before() -> None:
 
 def test_bad_arguments_are_warnings() -> None:
     given = {"patience": "soon", "large-patience": "-1h", "large": 0, "reservations": 100, "short": "1x"}
-    given |= {"hold-ratio": -1, "limit-exponent": 3}
+    given |= {"hold-ratio": -1, "limit-exponent": 3, "default-run-time": "0s"}
+    of = "and must be a duration such as 90s or 1h30m,"
     plugin = Reservation(given)
     assert [w.partition(" argument ")[2] for w in plugin.warnings] == [
-        "patience: invalid duration 'soon': use numbers with units, such as 90s or 1h30m; 48h is used",
-        "large-patience: -1h is negative; 12h is used",
-        "short: invalid duration '1x': use numbers with units, such as 90s or 1h30m; 0.5h is used",
+        f"patience is 'soon', {of} of at least 0; 48h is used",
+        f"large-patience is '-1h', {of} of at least 0; 12h is used",
+        f"short is '1x', {of} of at least 0; 30m is used",
+        f"default-run-time is '0s', {of} above 0; nothing is expected of jobs without a limit",
         "reservations is 100, and must be from 0 to 64; 1 is used",
         "large is 0.0, and must be above 0; 0.125 is used",
         "hold-ratio is -1.0, and must be at least 0; 0 is used",

@@ -35,6 +35,7 @@ from volcano_py.controllers.job.podgroup import controls
 from volcano_py.controllers.job.pods import podgroup_name
 from volcano_py.controllers.job.reconcile import reconcile
 from volcano_py.controllers.job.request import Decision, Request, decide
+from volcano_py.controllers.job.run_limit import end_of_run, enforced_limit, problem_of
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror, version_of
 from volcano_py.controllers.runner import Cluster, pods_of_task
@@ -49,6 +50,8 @@ MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
 LONGEST_RETRY = 60.0
+LONGEST_PAUSE = 600.0
+"""Seconds after which the end of a limit is computed again, because the time of day may be set."""
 
 
 def is_failed_create(error: Exception) -> bool:
@@ -65,16 +68,20 @@ class JobController:
         *,
         workers: int = 3,
         max_requeue: int = 15,
+        on_max_run_time: str = "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         """After `max_requeue` failed attempts a Job is terminated; a negative number means never.
+
+        `on_max_run_time`: the action at the end of a stated limit; empty: only for Jobs that choose one.
 
         `clock` is for timestamps, `steady` for pauses: the time of day may be set back.
         """
         self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
         self.workers = workers
         self._max_requeue = max_requeue
+        self._on_max_run_time = on_max_run_time
         self._clock = clock
         self._steady = steady
         self._failures = FailureLog(log)
@@ -122,6 +129,7 @@ class JobController:
         first pod must run before that.
         """
         requests = self._pending.pop(key, {})
+        self._enforce_limit(key, requests)
         action = bus.SYNC_JOB
         try:
             while (found := self._next_action(key, requests)) is not None:
@@ -149,6 +157,22 @@ class JobController:
         self.queue.forget(key)
         if self._jobs.get(key) is None:
             self._forget(key)
+
+    def _enforce_limit(self, key: str, requests: dict[Request, None]) -> None:
+        """Add the action of a limit that has ended, or look at the Job again when it ends."""
+        job = self._jobs.get(key)
+        if job is None:
+            return
+        if problem := problem_of(job):
+            self._executor.record(job, Emit("Warning", "InvalidMaxRunTime", problem, once=True))
+        limit = enforced_limit(job, self._on_max_run_time)
+        end = end_of_run(job, self._pods.by_index(job.metadata.uid), limit) if limit is not None else None
+        if limit is None or end is None:
+            return
+        if end > (now := self._clock()):
+            self.queue.add_after(key, min(end - now, LONGEST_PAUSE))
+        else:
+            requests[Request(bus.MAX_RUN_TIME_EXCEEDED, limit.action, message=limit.message)] = None
 
     def _next_action(self, key: str, requests: dict[Request, None]) -> tuple[Job, Request, Decision] | None:
         """The first request with an action other than sync. Requests with a delayed action are scheduled first."""
@@ -341,6 +365,8 @@ class JobController:
 
     def _job_updated(self, old: Job, new: Job) -> None:
         request = events.job_updated(old, new)
+        if old.metadata.annotations != new.metadata.annotations or old.metadata.labels != new.metadata.labels:
+            self.queue.add(new.key)  # its limit may end at another time
         by_others = new.key not in self._writing and version_of(new) > self._written.get(new.key, 0)
         if request is None and old.status != new.status and by_others:
             # Another client wrote the status, or the API server was restored from a backup: count the pods again.

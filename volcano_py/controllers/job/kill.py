@@ -58,12 +58,19 @@ def end_pods(pods: Iterable[Pod]) -> list[Instruction]:
 
 
 def kill(
-    seen: Observed, retain: frozenset[str], rule: Rule | None, target: Target | None = None, *, counts: bool = True
+    seen: Observed,
+    retain: frozenset[str],
+    rule: Rule | None,
+    target: Target | None = None,
+    *,
+    counts: bool = True,
+    because: tuple[str, str] | None = None,
 ) -> list[Instruction]:
     """End pods, and change to the phase of `rule`.
 
     Without a target, all pods except those in a phase of `retain` are deleted, and the PodGroup, too. The Job's version
     is increased, which identifies events of old pods. `counts`: the restart counts against `maxRetry`.
+    `because`: reason and message of the new phase.
     """
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
@@ -82,6 +89,8 @@ def kill(
     changed = rule is not None and rule(job.spec, status)
     if changed:
         enter_phase(status, seen.now)
+        if because:
+            status.state.reason, status.state.message = because
     if target is not None:
         return _interlaced(end_pods(victims), _write(job, status))
     if changed or any(not is_terminating(pod) for pod in victims):

@@ -8,13 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct, field
 
-from volcano_py.api import names
+from volcano_py.api import batch, names
 from volcano_py.api.batch import Job, JobCondition, JobState, JobStatus, Task, TaskState
+from volcano_py.api.bus import MAX_RUN_TIME_EXCEEDED
 from volcano_py.api.core import Pod
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroup, Queue
 
 _COUNTERS = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
+
+
+_STOPPED = frozenset(
+    (batch.ABORTING, batch.ABORTED, batch.COMPLETING, batch.COMPLETED, batch.TERMINATING, batch.TERMINATED)
+)
+"""Phases that a Job is in because of an action; the reason of the action stays in the status."""
 
 
 class Unready(Exception):
@@ -99,8 +106,11 @@ def find_task(job: Job, name: str) -> Task | None:
 def fresh_status(job: Job) -> JobStatus:
     """The Job's status before counting: persistent fields are kept; counters and errors are reset."""
     old = job.status
+    state = JobState(phase=old.state.phase, last_transition_time=old.state.last_transition_time)
+    if old.state.reason == MAX_RUN_TIME_EXCEEDED and old.state.phase in _STOPPED:
+        state.reason, state.message = old.state.reason, old.state.message
     return JobStatus(
-        state=JobState(phase=old.state.phase, last_transition_time=old.state.last_transition_time),
+        state=state,
         min_available=job.spec.min_available,
         version=old.version,
         retry_count=old.retry_count,

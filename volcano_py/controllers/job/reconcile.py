@@ -26,11 +26,14 @@ def reconcile(seen: Observed, request: Request, decision: Decision) -> list[Inst
     events: list[Instruction] = []
     if decision.action != bus.SYNC_JOB:
         events = [Emit("Normal", "ExecuteAction", f"Start to execute action {decision.action}")]
+    because = (request.event, request.message) if request.message else None
+    if because:
+        events.insert(0, Emit("Warning", *because))
     match step.operation:
         case Operation.SYNC:
             return events + sync(seen, step.rule)
         case Operation.KILL:
-            return events + kill(seen, step.retain, step.rule, counts=decision.counts)
+            return events + kill(seen, step.retain, step.rule, counts=decision.counts, because=because)
         case Operation.KILL_TARGET:
             target = TARGETS[decision.action](request)
             if decision.action == bus.RESTART_PARTITION and not target.partition:

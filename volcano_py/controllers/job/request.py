@@ -37,6 +37,8 @@ class Request(Struct, frozen=True):
     exit_code: int | None = None
     evicted: bool = False
     """A pod was evicted or lost; it did not fail."""
+    message: str = ""
+    """Why the action is executed, for the status and an Event; the event is the reason."""
 
 
 class Decision(Struct, frozen=True):

@@ -19,7 +19,16 @@ from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.instructions import Delete
 from volcano_py.controllers.mirror import Mirror
 from volcano_py.controllers.podgroup import native
-from volcano_py.controllers.podgroup.owners import UNKNOWN, Stated, family_of, stated, with_deadline
+from volcano_py.controllers.podgroup.owners import (
+    RAYCLUSTER,
+    RAYJOB,
+    UNKNOWN,
+    Stated,
+    family_of,
+    rayjob_of,
+    stated,
+    with_deadline,
+)
 from volcano_py.controllers.podgroup.reconcile import (
     OWNER_KINDS,
     group_of,
@@ -255,10 +264,16 @@ class PodGroupController:
 
     async def _read_owner(self, kind: ResourceType, name: str, namespace: str) -> Stated:
         try:
-            return stated(kind, await self._client.get(kind, name, namespace))
+            owner = await self._client.get(kind, name, namespace)
         except (NotFound, Forbidden) as error:
             log.warning("%s %s/%s: %s; its pods are scheduled one by one", kind.kind, namespace, name, error)
             return UNKNOWN
+        job = rayjob_of(owner) if kind is RAYCLUSTER else ""
+        try:
+            return stated(kind, owner, await self._client.get(RAYJOB, job, namespace) if job else None)
+        except (NotFound, Forbidden) as error:
+            log.warning("RayJob %s/%s: %s; how long it may run is unknown", namespace, job, error)
+            return stated(kind, owner)
 
     async def _follow(self, workload: Workload) -> None:
         """Delete the PodGroup if no pods are left. Otherwise update it to the newest template, taken from a pod."""

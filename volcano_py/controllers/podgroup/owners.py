@@ -26,6 +26,7 @@ from volcano_py.api.resource_types import ResourceType, namespaced_kind
 JOBSET = namespaced_kind("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet")
 LEADERWORKERSET = namespaced_kind("leaderworkerset.x-k8s.io/v1", "leaderworkersets", "LeaderWorkerSet")
 RAYCLUSTER = namespaced_kind("ray.io/v1", "rayclusters", "RayCluster")
+RAYJOB = namespaced_kind("ray.io/v1", "rayjobs", "RayJob")
 
 _JOBSET_UID, _JOBSET_NAME = "jobset.sigs.k8s.io/jobset-uid", "jobset.sigs.k8s.io/jobset-name"
 _LWS_GROUP, _LWS_NAME = "leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/name"
@@ -76,13 +77,25 @@ def family_of(pod: Pod) -> Family | None:
     return None
 
 
-def stated(kind: ResourceType, owner: Manifest) -> Stated:
-    """The values in an owner's manifest."""
+def rayjob_of(cluster: Manifest) -> str:
+    """The name of the RayJob that has created a RayCluster; empty: none has. KubeRay copies the annotations of a RayJob
+    to its RayCluster, but not how long it may run."""
+    for owner in cluster["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner["kind"] == RAYJOB.kind and _is_of(owner["apiVersion"], RAYJOB):
+            return str(owner["name"])
+    return ""
+
+
+def stated(kind: ResourceType, owner: Manifest, rayjob: Manifest | None = None) -> Stated:
+    """The values in an owner's manifest, and in that of the RayJob that has created it."""
     meta = owner["metadata"]
     reference = {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
     reference |= {"controller": True, "blockOwnerDeletion": True}
     annotations = meta.get("annotations") or {}
     deadline = deadline_of(owner.get("spec") or {}) if kind is JOBSET else None
+    if rayjob is not None:
+        given = (rayjob.get("spec") or {}).get("activeDeadlineSeconds")
+        deadline = given if isinstance(given, int) else None
     return Stated(size_of(kind, owner), with_deadline(annotations, deadline), reference)
 
 

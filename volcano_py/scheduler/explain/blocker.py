@@ -16,7 +16,7 @@ from volcano_py.scheduler.explain.groups.group_trees import domain_cause, missin
 from volcano_py.scheduler.explain.nodes import node_causes
 from volcano_py.scheduler.explain.pod_rules import affinity_text, ports_text, spread_text
 from volcano_py.scheduler.explain.rejected_pods import rejection_of
-from volcano_py.scheduler.explain.reserved_nodes import reservation_cause
+from volcano_py.scheduler.explain.reserved_nodes import later_cause, reservation_cause
 from volcano_py.scheduler.explain.topology import topology_cause
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
@@ -67,6 +67,8 @@ def causes(session: Session, job: SessionJob) -> list[Cause]:
     reserved = reservation_cause(session, job)
     if reserved is not None and not _lasting(nodes):
         nodes.insert(0, reserved)
+    elif nodes and not _lasting(nodes) and (later := later_cause(session, job)) is not None:
+        nodes.append(later)
     moves = moves_cause(session, job)
     if moves is not None:
         found.append(moves)

@@ -320,6 +320,27 @@ JOB_RESERVED = _reason(
     "count:c node:x start:x ahead:c",
     "Wait; a job that outlives its limit delays the start.",
 )
+HELD_LATER = _reason(
+    "HeldLater",
+    _AREA,
+    "No nodes are held for the job yet: if it does not start before, they are from {since} on.",
+    "since:x",
+    "Wait; patience and hold-ratio of the plugin reservation decide from when on.",
+)
+HELD_AFTER_OTHERS = _reason(
+    "HeldAfterOthers",
+    _AREA,
+    "Nodes are held for {count:job|jobs} at a time, and {ahead:job comes|jobs come} before this one.",
+    "count:c ahead:c",
+    "Wait, or raise reservations of the plugin reservation.",
+)
+NEVER_HELD = _reason(
+    "NoStartKnown",
+    _AREA,
+    "Nodes cannot be held for the job: by the limits of what runs, there is no time at which it fits.",
+    "",
+    "Set volcano.sh/max-run-time for the jobs that run, or learn or default-run-time of the plugin reservation.",
+)
 MOVES_POSSIBLE = _reason(
     "MovesPossible",
     _AREA,

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from volcano_py.api.duration import parse_duration
+
 A = TypeVar("A", bound=msgspec.Struct)
 N = TypeVar("N", int, float)
 
@@ -114,6 +116,28 @@ def decode(
     if "extra" in declared:
         values["extra"] = extra
     return type_(**values), warnings
+
+
+def read_duration(
+    arguments: msgspec.Struct, field: str, *, above_zero: bool = False, otherwise: str = ""
+) -> tuple[float | None, str]:
+    """The seconds of a field that is a duration, and the warning if it is not usable: its default is used then.
+
+    None: the default is empty, and so is the field, or it is not usable; `otherwise` is what this means.
+    """
+    key, declared = next((k, f) for k, f in _fields(type(arguments)).items() if f.name == field)
+    text, default = getattr(arguments, field), declared.default
+    if not text and not default:
+        return None, ""
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        seconds = -1.0
+    if seconds > 0 or (seconds == 0 and not above_zero):
+        return seconds, ""
+    least = "above 0" if above_zero else "of at least 0"
+    warning = f"argument {key} is {text!r}, and must be a duration such as 90s or 1h30m, {least}"
+    return (parse_duration(default) if default else None), f"{warning}; {otherwise or f'{default} is used'}"
 
 
 def _remedy(key: str, moved: Mapping[str, str]) -> str:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from volcano_py.scheduler.framework.arguments import decode
+from volcano_py.scheduler.framework.arguments import decode, read_duration
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.framework.session import Session
@@ -77,6 +77,21 @@ class Plugin:
     def warn(self, text: str) -> None:
         """Report a setting that is not used; it is logged once."""
         self.warnings.append(f"plugin {self.name}: {text}")
+
+    def duration(self, field: str, *, above_zero: bool = False) -> float:
+        """An argument that is a duration, in seconds; its default, with a warning, if it is not usable."""
+        seconds, warning = read_duration(self.arguments, field, above_zero=above_zero)
+        if warning:
+            self.warn(warning)
+        assert seconds is not None, f"{field} has an empty default; use optional_duration"
+        return seconds
+
+    def optional_duration(self, field: str, otherwise: str, *, above_zero: bool = False) -> float | None:
+        """The same for an argument that is empty by default: None. `otherwise`: what that means, for the warning."""
+        seconds, warning = read_duration(self.arguments, field, above_zero=above_zero, otherwise=otherwise)
+        if warning:
+            self.warn(warning)
+        return seconds
 
     def on_session_open(self, session: Session) -> None:
         """Add the plugin's callbacks to the session."""

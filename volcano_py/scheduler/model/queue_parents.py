@@ -16,7 +16,12 @@ from volcano_py.scheduler.model.queue import Queue
 def parents_of(queues: Mapping[str, Queue]) -> tuple[dict[str, str], dict[str, str]]:
     """The parent of every queue except root, and by queue the fault of its spec.parent. Every queue is below root: one
     whose parent does not exist is directly below root, as is the first of a cycle in the order of names."""
-    parents = {name: q.parent or ROOT_QUEUE for name, q in queues.items() if name != ROOT_QUEUE}
+    return usable_parents({name: q.parent for name, q in queues.items()})
+
+
+def usable_parents(stated: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The same from the value of spec.parent by queue; empty: root."""
+    parents = {name: parent or ROOT_QUEUE for name, parent in stated.items() if name != ROOT_QUEUE}
     faults: dict[str, str] = {}
     for name, parent in parents.items():
         if parent not in parents and parent != ROOT_QUEUE:

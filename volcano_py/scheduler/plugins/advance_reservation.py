@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.advance.advance_book import AdvanceBook, AdvanceHolder
 from volcano_py.scheduler.framework.advance.window_status import state_statuses
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
@@ -35,19 +34,9 @@ class AdvanceReservation(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        self.default_run_time: float | None = None
-        text = self.arguments.default_run_time
-        if not text:
-            return
-        try:
-            seconds = parse_duration(text)
-            problem = "" if seconds > 0 else f"{text} is not above 0"
-        except ValueError as error:
-            seconds, problem = 0.0, str(error)
-        if problem:
-            self.warn(f"argument default-run-time: {problem}; jobs without a limit are not expected to end")
-        else:
-            self.default_run_time = seconds
+        self.default_run_time = self.optional_duration(
+            "default_run_time", "jobs without a limit are not expected to end", above_zero=True
+        )
 
     def on_session_open(self, session: Session) -> None:
         estimates = Estimates(self.default_run_time, session.cluster.keep(LearnedRunTimes))

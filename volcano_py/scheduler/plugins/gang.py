@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import format_time
 from volcano_py.api.scheduling import PodGroupCondition
 from volcano_py.scheduler.explain.messages import job_message
@@ -51,12 +50,7 @@ class Gang(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        read = self.arguments
-        try:
-            self.release_after = parse_duration(read.release_after)
-        except ValueError as e:
-            self.warn(f"argument releaseAfter: {e}; 5m stays in force")
-            self.release_after = 300.0
+        self.release_after = self.duration("release_after")
 
     def on_session_open(self, session: Session) -> None:
         statuses = session.statuses

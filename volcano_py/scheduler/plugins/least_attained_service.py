@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from math import inf, log2
 from typing import Any
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
+from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.reservations.running_pods import start_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.resource import Resource
 
 LONGEST_GAP = 600.0
 """Seconds between two sessions for which allocations count."""
@@ -64,23 +63,10 @@ class LeastAttainedService(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        text = self.arguments.level
-        try:
-            self.level = parse_duration(text)
-            problem = "" if self.level > 0 else f"{text} is not above 0"
-        except ValueError as e:
-            problem = str(e)
-        if problem:
-            self.warn(f"argument level: {problem}; 1m is used")
-            self.level = 60.0
+        self.level = self.duration("level", above_zero=True)
 
     def on_session_open(self, session: Session) -> None:
-        wanted = self.arguments.resources
-        self._whole = tuple(
-            (name, amount)
-            for name in session.total.names()
-            if (amount := session.total[name]) > 0 and (not wanted or name in wanted)
-        )
+        self._counted = counted_resources(session, self.arguments.resources)
         attained, cluster = session.cluster.keep(Attained), session.cluster
         held = self._held(cluster)
         if attained.at is None:
@@ -99,7 +85,7 @@ class LeastAttainedService(Plugin):
         def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
             for uid in changed:
                 job = cluster.jobs.get(uid)
-                share = self._share(job.allocated) if job is not None else 0.0
+                share = share_of(job.allocated, self._counted) if job is not None else 0.0
                 if share > 0:
                     state[uid] = share
                 else:
@@ -110,13 +96,12 @@ class LeastAttainedService(Plugin):
             apply(state, cluster, set(cluster.jobs))
             return state
 
-        return state_of(cluster, self.name, self._whole, build, apply, cluster.check_states)
-
-    def _share(self, amounts: Resource) -> float:
-        return max((amounts[name] / whole for name, whole in self._whole), default=0.0)
+        return state_of(cluster, self.name, self._counted, build, apply, cluster.check_states)
 
     def _since_start(self, cluster: Cluster, uid: str, now: float) -> float:
         """After a restart: what the pods of a job that still run have used."""
         tasks = (t for t in cluster.jobs[uid].tasks.values() if t.takes_capacity)
         starts = ((t, start_of(t)) for t in tasks)
-        return sum(self._share(t.request) * max(0.0, now - start) for t, start in starts if -inf < start < inf)
+        return sum(
+            share_of(t.request, self._counted) * max(0.0, now - start) for t, start in starts if -inf < start < inf
+        )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.extension_points.queues import Loan
+from volcano_py.scheduler.framework.extension_points.queues import Loan, QueueLimit
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
@@ -54,7 +54,7 @@ class Proportion(Plugin):
             session.add_unified_evictable(self._evictable)
         session.add_lends(self._lends)
         session.add_overused(self._overused)
-        session.add_allocatable(self._allocatable, how_many=self._how_many)
+        session.add_allocatable(self._allocatable, how_many=self._how_many, left=self._left)
         session.add_simulate_allocatable(self._simulate_allocatable)
         session.add_preemptive(self._preemptive)
         session.add_job_enqueueable(self._enqueueable)
@@ -127,6 +127,10 @@ class Proportion(Plugin):
             return 0
         q = self.attributes[queue.name]
         return within(q.allocated, task.spec_class.demands, q.deserved, limit)
+
+    def _left(self, queue: Queue, names: Sequence[str]) -> list[QueueLimit]:
+        q = self.attributes[queue.name]
+        return [QueueLimit(q.name, {name: q.deserved[name] - q.allocated[name] for name in names})]
 
     def _enqueueable(self, job: SessionJob) -> Vote:
         q = self.attributes[job.queue]

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.callbacks import Vote
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
@@ -32,7 +31,6 @@ from volcano_py.scheduler.framework.reservations.learned_run_times import OBSERV
 from volcano_py.scheduler.framework.session import Session
 
 _MOST = 64
-_HOUR = 3600.0
 
 
 class Reservation(Plugin):
@@ -82,13 +80,12 @@ class Reservation(Plugin):
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
         read = self.arguments
-        patience = self._seconds("patience", read.patience, 48 * _HOUR)
-        large_patience = self._seconds("large-patience", read.large_patience, 12 * _HOUR)
-        oldest_first = self._seconds("oldest-first", read.oldest_first, 36 * _HOUR)
-        self.short = self._seconds("short", read.short, 0.5 * _HOUR)
-        self.short_until = self._seconds("short-until", read.short_until, 12 * _HOUR)
-        default = self._seconds("default-run-time", read.default_run_time, 0.0) if read.default_run_time else 0.0
-        self.default_run_time = default or None
+        patience, large_patience = self.duration("patience"), self.duration("large_patience")
+        oldest_first = self.duration("oldest_first")
+        self.short, self.short_until = self.duration("short"), self.duration("short_until")
+        self.default_run_time = self.optional_duration(
+            "default_run_time", "nothing is expected of jobs without a limit", above_zero=True
+        )
         self.most = read.reservations
         if not 0 <= self.most <= _MOST:
             self.warn(f"argument reservations is {self.most}, and must be from 0 to {_MOST}; 1 is used")
@@ -121,7 +118,7 @@ class Reservation(Plugin):
         self._estimates = Estimates(self.default_run_time, self._learned(session) if self.arguments.learn else None)
         reserves = "reserve" in session.configuration.actions
         first = first_jobs(session, self.rule, self._estimates) if self.most and reserves else []
-        book = Book(session, first, self.most, self._estimates, self.queue_share, self.rule.held_from)
+        book = Book(session, first, self.most if reserves else 0, self._estimates, self.queue_share, self.rule)
         session.shared(Holder, Holder).book = book
         if reserves and self.arguments.backfill_order == "work":
             sizes = sizes_of_jobs(session)
@@ -165,14 +162,3 @@ class Reservation(Plugin):
             return -1.0
         limit = limit_in(session, job.uid, self._estimates)
         return inf if limit is None else sizes[job.uid] * sqrt(max(limit, SHORTEST))
-
-    def _seconds(self, name: str, text: str, default: float) -> float:
-        try:
-            seconds = parse_duration(text)
-            if seconds >= 0:
-                return seconds
-            problem = f"{text} is negative"
-        except ValueError as e:
-            problem = str(e)
-        self.warn(f"argument {name}: {problem}; {default / _HOUR:g}h is used")
-        return default

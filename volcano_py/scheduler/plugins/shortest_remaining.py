@@ -13,15 +13,12 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
 from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
 from volcano_py.scheduler.framework.reservations.running_pods import start_of
 from volcano_py.scheduler.framework.session import Session
-
-_DAY = 86_400.0
 
 
 class ShortestRemaining(Plugin):
@@ -37,15 +34,7 @@ class ShortestRemaining(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        text = self.arguments.longest_wait
-        try:
-            self.longest_wait = parse_duration(text)
-            problem = "" if self.longest_wait >= 0 else f"{text} is negative"
-        except ValueError as e:
-            problem = str(e)
-        if problem:
-            self.warn(f"argument longest-wait: {problem}; 24h is used")
-            self.longest_wait = _DAY
+        self.longest_wait = self.duration("longest_wait")
 
     def on_session_open(self, session: Session) -> None:
         estimates = Estimates(learned=session.cluster.keep(LearnedRunTimes))

@@ -76,6 +76,9 @@ class AdvanceBook:
         self._is_open = False
         self._codes: dict[tuple[int, ...], Codes] = {}
         self._queues: dict[str, list[str]] = {}
+        self._labels = sorted(set().union(*(w.labels for w in self.live)))
+        self._against: dict[tuple[str, ...], tuple[int, ...]] = {}
+        """By job, and the values of these labels."""
         for window in self.windows:
             session.wake_at(window.start)
             session.wake_at(window.end)
@@ -97,11 +100,15 @@ class AdvanceBook:
 
     def against(self, task: Task) -> tuple[int, ...]:
         """The Reservations that the task would run into and may not use, as places in `live`."""
-        limit = limit_in(self._session, task.job, self._estimates)
-        end = inf if limit is None else self._session.now + limit
-        return tuple(
-            place for place, w in enumerate(self.live) if w.start < end and not self.may_use(w, task.job, task.labels)
-        )
+        key = task.job, *(task.labels.get(name, "\0") for name in self._labels)
+        found = self._against.get(key)
+        if found is None:
+            limit = limit_in(self._session, task.job, self._estimates)
+            end = inf if limit is None else self._session.now + limit
+            places = (place for place, w in enumerate(self.live) if w.start < end)
+            found = tuple(place for place in places if not self.may_use(self.live[place], task.job, task.labels))
+            self._against[key] = found
+        return found
 
     def may_use(self, window: ReservedWindow, uid: str, labels: dict[str, str]) -> bool:
         """Whether a pod of a job may use the nodes of a Reservation."""

@@ -55,6 +55,16 @@ class ReservedWindow(Struct):
             return False
         return spec.node_selector is None or matches(spec.node_selector, labels)
 
+    @property
+    def labels(self) -> set[str]:
+        """The names of the labels by which it selects who may use its nodes."""
+        found: set[str] = set()
+        for owner in self.spec.owners or ():
+            if owner.label_selector is not None:
+                found.update(owner.label_selector.match_labels or ())
+                found.update(each.key for each in owner.label_selector.match_expressions or ())
+        return found
+
     def permits(self, job: Job, queues: Collection[str], labels: Mapping[str, str]) -> bool:
         """Whether a pod may use the nodes. `queues`: the job's queue and those above it."""
         return any(_is(owner, job, queues, labels) for owner in self.spec.owners or ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from volcano_py.scheduler.framework.callbacks import Fault
@@ -26,6 +26,17 @@ class Loan(NamedTuple):
     """What the pods request that would be evicted together: a whole job, or a pod above the minimum of its job."""
 
 
+class QueueLimit(NamedTuple):
+    """A limit of what pods of a queue, together with those of the queues below it, may hold."""
+
+    queue: str
+    left: Mapping[str, float]
+    """What they may hold in addition, by resource; below 0: they hold more than it. Others have no limit."""
+
+
+AmountsLeft = Callable[[Queue, Sequence[str]], Sequence[QueueLimit]]
+"""(queue, names of resources) → the limits that count for its pods."""
+
 HowMany = Callable[[Queue, Task, int], int]
 """(queue, task, limit) → number of tasks."""
 
@@ -37,6 +48,7 @@ class QueueLimits:
         self._registration = registration
         self.callbacks = registration.callbacks
         self._how_many: dict[str, HowMany] = {}
+        self._left: dict[str, AmountsLeft] = {}
 
     def add_overused(self, fn: Callable[[Queue], bool]) -> None:
         """Whether a queue holds its share, so that nothing more is allocated to it in this cycle.
@@ -52,11 +64,14 @@ class QueueLimits:
         """Whether nothing more is allocated to the queue in this cycle."""
         return self.callbacks.any("overused", queue)
 
-    def add_allocatable(self, fn: Callable[[Queue, Task], bool], *, how_many: HowMany | None = None) -> None:
+    def add_allocatable(
+        self, fn: Callable[[Queue, Task], bool], *, how_many: HowMany | None = None, left: AmountsLeft | None = None
+    ) -> None:
         """Whether a queue may hold one more task.
 
         `how_many` is a hint that makes gangs faster: for how many equal tasks, one after the other and up to the limit,
-        `fn` would return true.
+        `fn` would return true. `left` answers for amounts, so that reservations know from when on a queue may hold a
+        gang: the limits of the queue and of those above it.
 
         Called: before each task that is placed or for which pods are evicted.
         Combination: all plugins agree.
@@ -66,6 +81,8 @@ class QueueLimits:
         self._registration.add("allocatable", fn)
         if how_many is not None:
             self._how_many[self._registration.plugin] = how_many
+        if left is not None:
+            self._left[self._registration.plugin] = left
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task."""
@@ -79,6 +96,20 @@ class QueueLimits:
                 return 0
             limit = min(limit, self._how_many[plugin](queue, task, limit))
         return limit
+
+    def left(self, queue: Queue, names: Sequence[str]) -> list[QueueLimit]:
+        """The limits of all plugins that count for pods of the queue; plugins that answer only for tasks are not part
+        of it."""
+        found: list[QueueLimit] = []
+        for plugin, _, _ in self.callbacks.enabled("allocatable"):
+            if plugin not in self._left:
+                continue
+            try:
+                found += self._left[plugin](queue, names)
+            except Exception as e:
+                self.callbacks.fault(plugin, "allocatable", e, queue.name)
+                found.append(QueueLimit(queue.name, dict.fromkeys(names, 0.0)))
+        return found
 
     def add_simulate_allocatable(self, fn: Callable[[Queue, Task], bool]) -> None:
         """As add_allocatable, within a dry run of topology-aware preemption, where closed queues count as open.

@@ -6,7 +6,6 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Literal
 
@@ -17,14 +16,16 @@ from volcano_py.scheduler.framework.advance.advance_book import held_in_advance,
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.first_jobs import FirstJobsRule
 from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
-from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queue
+from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queues
 from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import EPS
 
 Floats = NDArray[np.float64]
@@ -55,7 +56,7 @@ class Book:
         most: int,
         estimates: Estimates,
         of_queue: float = 1.0,
-        held_from: Callable[[float, float], float] = lambda created, start: -inf,
+        rule: FirstJobsRule | None = None,
     ) -> None:
         self.first = first
         """The jobs that start before the others, in their order."""
@@ -65,8 +66,12 @@ class Book:
         """The largest share of the cluster that is held for the jobs of one queue; 1: they have no limit."""
         self.planned = 0
         """For how many jobs a time and nodes were looked for."""
-        self._held_from = held_from
-        """From when on nodes are held for a job: by when it was created, and when it can start."""
+        self.rule = rule
+        """From when on nodes are held for a job; None: at once."""
+        self.later: dict[str, float] = {}
+        """By job: from when on nodes are held for it, as far as is known now."""
+        self.never: set[str] = set()
+        """The jobs for which there is no time at which they fit, by the limits of what runs."""
         self._queue_shares: dict[str, float] = {}
         self.reserved: list[Reserved] = []
         self.plans: dict[str, ReservationPlan] = {}
@@ -88,6 +93,8 @@ class Book:
         self._open = False
         self._new: dict[str, tuple[int, Floats, float]] = {}
         """What the session has placed, by task: node, amounts, expected end."""
+        self._job_of: dict[str, str] = {}
+        """The jobs of these tasks."""
 
     # ---- as a filter ---------------------------------------------------------------------------------------
 
@@ -117,6 +124,7 @@ class Book:
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
         self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
+        self._job_of[task.key] = task.job
         self._merged = None
         self._count(task, +1)
         return None
@@ -160,6 +168,7 @@ class Book:
         limit = limit_in(session, job.uid, self._estimates)
         after = self._permitted_at(job, gang)
         if after is None:
+            self.never.add(job.uid)
             return None
         plan = ReservationPlan(
             None,
@@ -183,9 +192,12 @@ class Book:
             )
         found = plan.reserved
         if found is None:
+            self.never.add(job.uid)
             return None
         self.plans[job.uid] = plan
-        if session.now < (since := self._held_from(job.created, found.start)):
+        since = -inf if self.rule is None else self.rule.held_from(job.created, found.start)
+        if session.now < since:
+            self.later[job.uid] = since
             session.wake_at(since)
             return None
         self._queue_shares[job.queue] = share
@@ -203,21 +215,32 @@ class Book:
         return found
 
     def _permitted_at(self, job: SessionJob, gang: list[GangMembers]) -> float | None:
-        """From when on the limits of the queue permit the gang, by the expected ends of the queue's own pods; None:
-        never."""
+        """From when on the limits of the queue and of those above it permit the gang, by the expected ends of the pods
+        that count for each limit; None: never."""
         session = self._session
-        lacking = lacking_in_queue(session, session.queues[job.queue], gang)
-        if not lacking.any():
-            return session.now
-        pods, jobs = running_pods(session.cluster), session.cluster.jobs
-        own = [place for uid, places in pods.of.items() if jobs[uid].queue == job.queue for place in places]
-        times = self._ends_now().by_place[own]
+        after = session.now
+        for limit, lacking in lacking_in_queues(session, session.queues[job.queue], gang):
+            times, amounts = self._ends_in(limit)
+            freed = np.cumsum(amounts, axis=1)
+            enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
+            if not len(enough) or times[enough[0]] == inf:
+                return None
+            after = max(after, float(times[enough[0]]))
+        return after
+
+    def _ends_in(self, queue: str) -> tuple[Floats, Floats]:
+        """The expected ends of the pods of a queue and those below it, in order, and their amounts."""
+        session, pods = self._session, running_pods(self._session.cluster)
+        jobs, parents = session.cluster.jobs, session.queue_parents
+        below = {name for name in session.queues if queue in path_of(name, parents)} | {queue}
+        own = np.array(
+            [p for uid, places in pods.of.items() if jobs[uid].queue in below for p in places], dtype=np.intp
+        )
+        new = [of for key, of in self._new.items() if jobs[self._job_of[key]].queue in below]
+        times = np.concatenate([self._ends_now().by_place[own], [end for _, _, end in new]])
+        amounts = np.concatenate([pods.amounts[:, own], *(of[:, None] for _, of, _ in new)], axis=1)
         order = np.argsort(times, kind="stable")
-        freed = np.cumsum(pods.amounts[:, np.array(own, dtype=np.intp)[order]], axis=1)
-        enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
-        if not len(enough) or times[order][enough[0]] == inf:
-            return None
-        return max(session.now, float(times[order][enough[0]]))
+        return times[order], amounts[:, order]
 
     def _share(self, gang: list[GangMembers]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
+from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
@@ -84,7 +85,7 @@ def first_jobs(session: Session, rule: FirstJobsRule, estimates: Estimates) -> l
 
 def sizes_of_jobs(session: Session) -> dict[str, float]:
     """The share of the cluster that each job requests, by its largest resource; updated for the jobs that changed."""
-    whole = [(name, amount) for name in session.total.names() if (amount := session.total[name]) > 0]
+    counted = counted_resources(session)
 
     def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
         for uid in changed:
@@ -92,11 +93,11 @@ def sizes_of_jobs(session: Session) -> dict[str, float]:
             if job is None:
                 state.pop(uid, None)
             else:
-                state[uid] = max((job.total_request[name] / amount for name, amount in whole), default=0.0)
+                state[uid] = share_of(job.total_request, counted)
 
     def build(cluster: Cluster) -> dict[str, float]:
         state: dict[str, float] = {}
         apply(state, cluster, set(cluster.jobs))
         return state
 
-    return state_of(session.cluster, "sizes of jobs", tuple(whole), build, apply, session.cluster.check_states)
+    return state_of(session.cluster, "sizes of jobs", counted, build, apply, session.cluster.check_states)

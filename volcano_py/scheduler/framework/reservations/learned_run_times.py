@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from volcano_py.api.run_time import LONGEST
 from volcano_py.scheduler.framework.reservations.job_kinds import Kind, kind_of
 from volcano_py.scheduler.framework.reservations.running_pods import start_of
-from volcano_py.scheduler.framework.reservations.stated_limits import LONGEST, limit_of
+from volcano_py.scheduler.framework.reservations.stated_limits import limit_of
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job

@@ -1,50 +1,43 @@
-"""What of a gang the limits of its queue do not permit now, by resource. Not in Volcano.
+"""What of a gang the limits of its queue, and of the queues above it, do not permit now. Not in Volcano.
 
-The plugins with limits answer for whole tasks. The answer needed here is an amount: a queue that may hold 53.75 more
-pods lacks less than one that may hold 53. So the question is about small parts of what the gang requests.
+The plugins with limits answer for amounts: a queue that may hold 53.75 more pods lacks less than one that may hold 53.
+One that answers only for tasks is called for a pod of each kind: if it rejects one, all of the gang is lacking.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 
-_PARTS = 1 << 24
-"""A power of two, so that the parts of an amount have no error of rounding."""
 
+class LackingAmounts(NamedTuple):
+    """What must become free in a queue and those below it before a gang can start."""
 
-def lacking_in_queue(session: Session, queue: Queue, gang: Sequence[GangMembers]) -> NDArray[np.float64]:
+    queue: str
+    amounts: NDArray[np.float64]
     """By resource of the node table."""
+
+
+def lacking_in_queues(session: Session, queue: Queue, gang: Sequence[GangMembers]) -> list[LackingAmounts]:
+    """For each limit that does not permit the gang now; empty: all do."""
     rows = session.table.rows
-    lacking = np.zeros(len(rows))
-    requested: dict[str, float] = {}
-    for members in gang:
-        assert members.task is not None
-        for name, amount in members.task.spec_class.demands:
-            requested[name] = requested.get(name, 0.0) + amount * members.count
-    for name, amount in requested.items():
-        if name not in rows:
-            continue
-        task = next(m.task for m in gang if m.task is not None and name in dict(m.task.spec_class.demands))
-        parts = session.limits.how_many_allocatable(queue, _requesting(task, name, amount / _PARTS), _PARTS)
-        if not parts and session.limits.allocatable(queue, task):
-            parts = _PARTS  # how many is unknown
-        needs = sum(float(members.needs[rows[name]]) * members.count for members in gang)
-        lacking[rows[name]] = needs * (1 - parts / _PARTS)
-    return lacking
-
-
-def _requesting(task: Task, name: str, amount: float) -> Task:
-    """A task that requests this amount of one resource, for the question."""
-    probe = copy(task)
-    probe.spec_class = copy(task.spec_class)
-    probe.spec_class.demands = [(name, amount)]
-    return probe
+    needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
+    tasks = [members.task for members in gang if members.task is not None]
+    names = sorted({name for task in tasks for name, _ in task.spec_class.demands if name in rows})
+    found = []
+    for limit in session.limits.left(queue, names):
+        lacking = np.zeros(len(rows))
+        for name, left in limit.left.items():
+            lacking[rows[name]] = max(0.0, needs[rows[name]] - left)
+        if lacking.any():
+            found.append(LackingAmounts(limit.queue, lacking))
+    if not found and not all(session.limits.allocatable(queue, task) for task in tasks):
+        found.append(LackingAmounts(queue.name, needs))
+    return found

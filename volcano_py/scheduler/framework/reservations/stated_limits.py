@@ -9,25 +9,21 @@ the longest counts, and one without a limit leaves the job without one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.api.names import MAX_RUN_TIME
+from volcano_py.api.run_time import KUEUE_MAX_EXEC_TIME, stated_run_time, usable_run_time, where_stated
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
-
-KUEUE_MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
-LONGEST = 366 * 86_400.0
-"""Longer limits promise nothing, so that they count as none."""
 
 
 def limit_of(job: Job) -> float | None:
     """The limit of a job in seconds; None: none is stated, or it is not usable."""
     if job.pod_group is not None:
         meta = job.pod_group.metadata
-        found = _stated(meta.annotations or {}, meta.labels or {})
+        found = stated_run_time(meta.annotations or {}, meta.labels or {})
         if found is not None:
             return found if found < inf else None
     longest = 0.0
@@ -47,27 +43,27 @@ def unusable_limit(job: Job) -> str:
     stated += [task.pod.metadata for task in job.tasks.values()]
     for meta in stated:
         annotations, labels = meta.annotations or {}, meta.labels or {}
-        if _stated(annotations, labels) != inf:
+        if stated_run_time(annotations, labels) != inf:
             continue
-        kind, name = ("annotation", MAX_RUN_TIME) if annotations.get(MAX_RUN_TIME) else ("label", KUEUE_MAX_EXEC_TIME)
-        given = annotations.get(name) or labels.get(name)
-        return f"{kind} {name}: {given!r} is not a duration (2h30m) or a number of seconds, above 0 and up to 366 days"
+        given = annotations.get(MAX_RUN_TIME) or labels.get(KUEUE_MAX_EXEC_TIME)
+        where = where_stated(annotations)
+        return f"{where}: {given!r} is not a duration (2h30m) or a number of seconds, above 0 and up to 366 days"
     return ""
 
 
 def limit_of_manifest(job: Mapping[str, Any]) -> float | None:
     """The limit that a Job of Volcano states, by its manifest, as its pods will have it."""
     meta = job.get("metadata") or {}
-    found = _stated(meta.get("annotations") or {}, meta.get("labels") or {})
+    found = stated_run_time(meta.get("annotations") or {}, meta.get("labels") or {})
     if found is not None:
         return found if found < inf else None
     longest = 0.0
     for task in (job.get("spec") or {}).get("tasks") or ():
         template = task.get("template") or {}
         own, deadline = template.get("metadata") or {}, (template.get("spec") or {}).get("activeDeadlineSeconds")
-        limit = _stated(own.get("annotations") or {}, own.get("labels") or {})
+        limit = stated_run_time(own.get("annotations") or {}, own.get("labels") or {})
         if limit is None and deadline is not None:
-            limit = _usable(float(deadline))
+            limit = usable_run_time(float(deadline))
         if limit is None or limit == inf:
             return None
         longest = max(longest, limit)
@@ -75,22 +71,7 @@ def limit_of_manifest(job: Mapping[str, Any]) -> float | None:
 
 
 def _of_pod(task: Task) -> float | None:
-    found = _stated(task.annotations, task.labels)
+    found = stated_run_time(task.annotations, task.labels)
     if found is None and task.pod.spec.active_deadline_seconds is not None:
-        found = _usable(float(task.pod.spec.active_deadline_seconds))
+        found = usable_run_time(float(task.pod.spec.active_deadline_seconds))
     return found if found is not None and found < inf else None
-
-
-def _stated(annotations: Mapping[str, str], labels: Mapping[str, str]) -> float | None:
-    """What annotation or label state; infinite if it is not usable, None without them."""
-    text = annotations.get(MAX_RUN_TIME) or labels.get(KUEUE_MAX_EXEC_TIME)
-    if text is None:
-        return None
-    try:
-        return _usable(float(text) if text.isascii() and text.replace(".", "", 1).isdecimal() else parse_duration(text))
-    except ValueError:
-        return inf
-
-
-def _usable(seconds: float) -> float:
-    return seconds if isfinite(seconds) and 0 < seconds <= LONGEST else inf

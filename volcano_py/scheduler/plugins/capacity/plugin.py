@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.extension_points.queues import Loan
+from volcano_py.scheduler.framework.extension_points.queues import Loan, QueueLimit
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.victim_order import victims_queue
@@ -18,7 +18,7 @@ from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource import MAX, ZERO, Resource, intersection
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
@@ -66,7 +66,7 @@ class Capacity(Plugin):
             with_capacity = self.arguments.dra_consumable and "DRAConsumableCapacity" in gates
             self.devices = DeviceQuotas(session, self.tree, with_capacity)
         session.add_entitled(self._entitled)
-        session.add_allocatable(self._allocatable, how_many=self._how_many)
+        session.add_allocatable(self._allocatable, how_many=self._how_many, left=self._left)
         session.add_simulate_allocatable(self._simulate_allocatable)
         session.add_preemptive(self._preemptive)
         session.add_job_enqueueable(self._enqueueable)
@@ -138,6 +138,17 @@ class Capacity(Plugin):
             taken = q.allocated.clone().add(q.held).sub_unchecked(node.held) if self.holds else q.allocated
             limit = within(taken, task.spec_class.demands, q.real_capability, limit)
         return limit
+
+    def _left(self, queue: Queue, names: Sequence[str]) -> list[QueueLimit]:
+        node = self._usable(queue)
+        if node is None:
+            return [QueueLimit(queue.name, dict.fromkeys(names, -MAX))]
+        found = []
+        for q in self.tree.upwards(node):
+            if q.path or not self.hierarchy or q.queue.capability is not None:  # of root: if it states one
+                left = {d: q.real_capability[d] - q.allocated[d] - q.held[d] + node.held[d] for d in names}
+                found.append(QueueLimit(q.name, left))
+        return found
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         return self._fits(self._usable(queue, closed_too=True), task)

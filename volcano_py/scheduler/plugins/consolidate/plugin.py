@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.framework.jobs.planned_moves import GangMoves, PlannedMoves
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
@@ -52,9 +51,9 @@ class Consolidate(Plugin):
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
-        self.patience = self._seconds("patience", self.arguments.patience, 300.0, "5m is used")
-        longest = self.arguments.longest_run
-        self.longest = self._seconds("longest-run", longest, inf, "there is no limit") if longest else inf
+        self.patience = self.duration("patience")
+        longest = self.optional_duration("longest_run", "there is no limit")
+        self.longest = inf if longest is None else longest
         self.gangs = self.arguments.gangs
         if not 1 <= self.gangs <= _MOST:
             self.warn(f"argument gangs is {self.gangs}, and must be from 1 to {_MOST}; 4 is used")
@@ -118,17 +117,6 @@ class Consolidate(Plugin):
             moved = self._moves.moved.setdefault(task.job, MovedJob(session.now, session.jobs[task.job].ready_num, []))
             moved.targets.append(target_of(session, task, node))
         return [task for task, _ in found.moved]
-
-    def _seconds(self, name: str, text: str, default: float, otherwise: str) -> float:
-        try:
-            seconds = parse_duration(text)
-            problem = "" if seconds >= 0 else f"{text} is negative"
-        except ValueError as error:
-            seconds, problem = default, str(error)
-        if problem:
-            self.warn(f"argument {name}: {problem}; {otherwise}")
-            return default
-        return seconds
 
 
 def _in_order(session: Session) -> list[SessionJob]:

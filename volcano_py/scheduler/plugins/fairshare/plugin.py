@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec import field
 
-from volcano_py.api.duration import parse_duration
 from volcano_py.api.meta import parse_time
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.owner import OWNER, owner_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.history import History
+from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
@@ -29,12 +29,10 @@ from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import Resource
+from volcano_py.scheduler.plugins.fairshare.levels import charged, level, of_subtrees, queue_weight
 from volcano_py.scheduler.plugins.fairshare.owner_limits import OwnerLimits
 from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 
-_DAY = 86_400.0
-_DIGITS = 6
-"""Decimal places of keys: smaller differences of usage are none, and creation time decides."""
 _Held = dict[str, tuple[Owner, float]]
 
 
@@ -63,8 +61,8 @@ class Fairshare(Plugin):
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
         read = self.arguments
-        self.half_life = self._seconds("half-life", read.half_life, 7 * _DAY)
-        self.ahead = self._seconds("ahead", read.ahead, 3600.0)
+        self.half_life = self.duration("half_life", above_zero=True)
+        self.ahead = self.duration("ahead", above_zero=True)
         self.limit = read.limit
         if not (isfinite(self.limit) and self.limit >= 0):
             self.warn(f"argument limit is {self.limit}, and must be at least 0; there is no limit")
@@ -77,12 +75,7 @@ class Fairshare(Plugin):
                 self.warn(f"argument weights: the weight of {owner} is {weight}, and must be above 0; 1 is used")
 
     def on_session_open(self, session: Session) -> None:
-        self._whole = [
-            (name, amount)
-            for name in session.total.names()
-            if (amount := session.total[name]) > 0
-            and (not self.arguments.resources or name in self.arguments.resources)
-        ]
+        self._counted = counted_resources(session, self.arguments.resources)
         held = self._held(session)
         usage = session.cluster.keep(DecayedUsage)
         usage.weights, usage.ahead, usage.half_life = self.weights, self.ahead, self.half_life
@@ -95,15 +88,9 @@ class Fairshare(Plugin):
         for owner, share in held.values():
             totals[owner] += share
         usage.advance(session.now, self.half_life, totals)
-        self._of_owner = {
-            owner: usage.used.get(owner, 0.0) + totals.get(owner, 0.0) * self.ahead
-            for owner in sorted({*usage.used, *totals})
-        }
-        self._of_queue: dict[str, float] = defaultdict(float)
         self._parents = session.queue_parents
-        for owner, amount in self._of_owner.items():
-            for queue in path_of(owner.queue, self._parents):
-                self._of_queue[queue] += amount
+        self._of_owner = charged(usage.used, totals, self.ahead)
+        self._of_queue = of_subtrees(self._of_owner, self._parents)
         self._ranks: dict[str, float] | None = None
         self._session = session
         session.add_queue_order(self._order)
@@ -160,11 +147,11 @@ class Fairshare(Plugin):
             apply(state, cluster, set(cluster.jobs))
             return state
 
-        version = (tuple(self._whole), self.arguments.owner)
+        version = (self._counted, self.arguments.owner)
         return state_of(session.cluster, self.name, version, build, apply, session.cluster.check_states)
 
     def _share(self, amounts: Resource) -> float:
-        return max((amounts[name] / whole for name, whole in self._whole), default=0.0)
+        return share_of(amounts, self._counted)
 
     def _owner(self, job: Job) -> Owner:
         return Owner(job.queue, owner_of(job, self.arguments.owner))
@@ -190,7 +177,7 @@ class Fairshare(Plugin):
     def _level(self, queue: str) -> float:
         """The usage of a queue and its children, by its weight."""
         found = self._session.queues.get(queue)
-        return round(self._of_queue[queue] / max(found.weight if found is not None else 1, 1), _DIGITS)
+        return level(self._of_queue[queue], queue_weight(found.weight if found is not None else 1))
 
     def _rank(self, job: SessionJob) -> float:
         if self._ranks is None:
@@ -198,8 +185,8 @@ class Fairshare(Plugin):
         found = self._ranks.get(job.uid)
         if found is None:
             owner = self._owner(job.model)
-            found = self._of_owner.get(owner, 0.0) / self.weights.get(owner.name, 1.0)
-        return round(found, _DIGITS)
+            found = level(self._of_owner.get(owner, 0.0), self.weights.get(owner.name, 1.0))
+        return found
 
     def _all_ranks(self) -> dict[str, float]:
         """By waiting job: the usage of its owner when the owner's earlier jobs are placed, by the owner's weight."""
@@ -209,7 +196,7 @@ class Fairshare(Plugin):
         for job in sorted(waiting, key=lambda job: (-job.priority, job.created, job.uid)):
             owner = self._owner(job.model)
             used = before.get(owner, 0.0)
-            ranks[job.uid] = used / self.weights.get(owner.name, 1.0)
+            ranks[job.uid] = level(used, self.weights.get(owner.name, 1.0))
             before[owner] = used + self._share(job.model.total_request) * self.ahead
         return ranks
 
@@ -218,14 +205,3 @@ class Fairshare(Plugin):
         if job is not None:
             for queue in path_of(job.queue, self._parents):
                 self._of_queue[queue] += count * self._share(task.request) * self.ahead
-
-    def _seconds(self, name: str, text: str, default: float) -> float:
-        try:
-            seconds = parse_duration(text)
-            if seconds > 0:
-                return seconds
-            problem = f"{text} is not above 0"
-        except ValueError as e:
-            problem = str(e)
-        self.warn(f"argument {name}: {problem}; {default / 3600:g}h is used")
-        return default
