@@ -116,6 +116,7 @@ class Profile:
         self.frees_claims_of_groups = any(p.frees_claims_of_groups for p in self._post_filter)
         self.placement_strategy = fit.strategy if isinstance(fit, NodeResourcesFit) else []
         """The resources, with weights, by which placements of groups are compared."""
+        self._fit = fit if isinstance(fit, NodeResourcesFit) and fit in self._filter else None
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
         self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), ActionType.TAINT),)
@@ -305,6 +306,10 @@ class Profile:
         if node.name in self._cluster.model.held:
             return False
         return first_rejection([f for f in self._filter if f.scope is STATIC], CycleState(), pod, node).ok
+
+    def counted_requests(self, pod: PodInfo) -> Mapping[str, int]:
+        """What a pod requests of the resources that each node must have free, with the pod itself."""
+        return self._fit.counted_requests(pod) if self._fit is not None else {}
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
         """The same for a node that passed with fewer pods on it: STATIC filters need no call."""

@@ -350,8 +350,12 @@ class SchedulingQueue:
 
     def _enter(self, queued: QueuedPod, place: Place) -> None:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
+        self._enter_after(queued, queued.pods(), place)
+
+    def _enter_after(self, queued: QueuedPod, asked: Iterable[QueuedPod], place: Place) -> None:
+        """The same, with the PreEnqueue plugins called for some pods only; the others have passed."""
         status = SUCCESS
-        for waiting in queued.pods():
+        for waiting in asked:
             status = self._profile(waiting).pre_enqueue(waiting.pod)
             if not status.ok:
                 break

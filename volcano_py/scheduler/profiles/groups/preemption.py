@@ -117,8 +117,7 @@ class _Affected:
 
 def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: str) -> bool:
     """Whether a pod that is placed in the trial passes the filters there, without itself."""
-    task = cluster.model.tasks[pod.key]
-    cluster.move(task, node, -1)
+    cluster.count(pod, node, -1)
     try:
         state = CycleState()
         only, status, _ = profile.pre_filter(state, pod)
@@ -126,4 +125,4 @@ def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: s
             return False
         return profile.filter_with_nominated(state, pod, cluster.nodes[node]).ok
     finally:
-        cluster.move(task, node, 1)
+        cluster.count(pod, node, 1)

@@ -169,15 +169,17 @@ class GroupedQueue(SchedulingQueue):
             group = self._groups[root] = QueuedGroup(root, priority_of(found), member)
         group.waiting[member.pod.key] = member
         self._in_group[member.pod.key] = group
+        entering: Iterable[QueuedPod] = (member,)
         if new:
             self._insert(group)
             self._enter(group, Place.ACTIVE)
         elif group.gated:
+            entering = group.pods()
             self._requeue(group, now)
         else:
-            self._enter(group, group.place)
+            self._enter_after(group, entering, group.place)
         if not group.gated:
-            for waiting in group.pods():
+            for waiting in entering:
                 self.on_enter(waiting.pod)
 
     def _part(self, group: QueuedGroup, key: str) -> None:
