@@ -17,6 +17,7 @@ from tests.scheduler.profiles.trial import node as made_node
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import NodeStatus
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.profiles.groups import preemption
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt
 from volcano_py.scheduler.profiles.groups.room import rooms
 from volcano_py.scheduler.profiles.groups.tree import Tree
@@ -59,11 +60,11 @@ def test_a_member_that_joins_a_group_asks_the_gates_for_no_other_member(
     policy: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     t = trial(schedulingPolicy=policy)
-    asked = counting(monkeypatch, Profile, "pre_enqueue")
+    gates = counting(monkeypatch, Profile, "pre_enqueue")
     for i in range(120):
         t.pod(f"p{i:03}", schedulingGroup={"podGroupName": "g"})
     # Two for each pod that joins while the gang is gated, one for each other, and one for each when it is complete.
-    assert asked() <= 2 * 60 + 60 + 60
+    assert gates() <= 2 * 60 + 60 + 60
 
 
 def test_a_new_member_with_a_scheduling_gate_gates_the_group() -> None:
@@ -132,7 +133,7 @@ def test_a_placement_has_room_for_all_pods_that_fit_there_together() -> None:
         t = trial(schedulingPolicy={"basic": {}})
         free = [(r.randint(0, 6), r.randint(0, 3)) for _ in range(r.randint(1, 3))]
         for i, (cpu, pods) in enumerate(free):
-            amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
+            amounts: dict[str, str | int | float] = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
             t.scheduler.set_node(msgspec.structs.replace(made_node(f"n{i}"), status=NodeStatus(allocatable=amounts)), 0)
         wanted = [r.randint(0, 3) for _ in range(r.randint(1, 5))]
         infos = [t.pod(f"p{i}", cpu=cpu) for i, cpu in enumerate(wanted)]
@@ -179,3 +180,83 @@ def random_tree(r: random.Random) -> list[dict[str, Any]]:
         if r.random() < 0.2:
             objects.append(pod(f"c{i}-runs", f"c{i}", 5, "n0"))
     return objects
+
+
+def test_a_victim_is_evaluated_for_the_pods_that_it_can_affect_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six pods on different nodes, and 36 weaker ones of other labels: not 6 × 36 evaluations."""
+    objects = [node(f"n{i}", 6, "r") for i in range(6)]
+    objects += [pod(f"weak-{i}-{j}", "", 0, f"n{i}") for i in range(6) for j in range(6)]
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "mine"}}}
+    for i, each in enumerate(objects[:6]):
+        each["metadata"]["labels"]["rack"] = f"r{i}"
+    objects.append(group("g", 6, priority=5))
+    for i in range(6):
+        mine = pod(f"g-{i}", "g", 5)
+        mine["metadata"]["labels"] = {"app": "mine"}
+        mine["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        objects.append(mine)
+    evaluated: Counter[str] = Counter()
+    still_fits = preemption._still_fits
+
+    def counted(cluster: Any, profile: Any, info: PodInfo, at: str) -> bool:
+        evaluated[info.name] += 1
+        return still_fits(cluster, profile, info, at)
+
+    monkeypatch.setattr(preemption, "_still_fits", counted)
+    found = outcome(objects)
+    assert len(found["deleted"]) == 6 and len(found["bound"]) == 6
+    assert evaluated.total() == 36
+
+
+def test_the_reach_of_rules_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preemption with affinity, anti-affinity of both sides and spreading, if every placed pod is evaluated or not."""
+    evicted = 0
+    for seed in range(120):
+        objects = random_neighbours(random.Random(seed))
+        quick = outcome(objects)
+        with monkeypatch.context() as m:
+            m.setattr(Profile, "reach", lambda self, pod, other, skipped: None)
+            whole = outcome(objects)
+        assert quick == whole, seed
+        evicted += len(quick["deleted"])
+    assert evicted > 150
+
+
+def random_neighbours(r: random.Random) -> list[dict[str, Any]]:
+    """A gang that must evict, with rules about the neighbours of pods."""
+    objects = [node(f"n{i}", 4, f"r{i % 3}") for i in range(r.randint(2, 6))]
+    for i, each in enumerate(objects):
+        each["metadata"]["labels"]["kubernetes.io/hostname"] = f"n{i}"
+    count = r.randint(1, 4)
+    rules = rule_of(r)
+    running = [(i, j) for i in range(len(objects)) for j in range(r.randint(2, 4))]
+    for i, j in running:
+        weak = pod(f"weak-{i}-{j}", "", r.randint(0, 1), f"n{i}")
+        weak["metadata"]["labels"] = {"app": r.choice("abc")}
+        if r.random() < 0.3:
+            weak["spec"].update(rule_of(r))
+        objects.append(weak)
+    objects.append(group("g", r.randint(1, count), priority=5))
+    for i in range(count):
+        mine = pod(f"g-{i}", "g", 5)
+        mine["metadata"]["labels"] = {"app": "a"}
+        mine["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+        mine["spec"].update(rules)
+        objects.append(mine)
+    return objects
+
+
+def rule_of(r: random.Random) -> dict[str, Any]:
+    """Fields of a pod: a rule about pods with a random label, in racks or on nodes."""
+    selector = {"matchLabels": {"app": r.choice("abc")}}
+    key = r.choice(("rack", "kubernetes.io/hostname"))
+    match r.randrange(4):
+        case 0:
+            spread = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+            return {"topologySpreadConstraints": [spread]}
+        case 1:
+            return {}
+        case kind:
+            name = "podAffinity" if kind == 2 else "podAntiAffinity"
+            terms = [{"topologyKey": key, "labelSelector": selector}]
+            return {"affinity": {name: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}

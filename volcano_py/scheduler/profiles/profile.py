@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -295,6 +295,20 @@ class Profile:
     def looks_further(self, state: CycleState) -> bool:
         """Whether filters that evaluate more than one node take part for a pod."""
         return any(f.name not in state.skip_filter for f in self._far_filters)
+
+    def reach(self, pod: PodInfo, other: PodInfo, skipped: Collection[str]) -> frozenset[str] | None:
+        """From where another pod can change the results for a pod, see `Filter.reach`. `skipped`: the filters that
+        PreFilter has skipped for the pod."""
+        keys: set[str] = set()
+        for plugin in self._far_filters:
+            own = type(plugin).reach is not Filter.reach
+            if own or plugin.name not in skipped:
+                with contained(plugin.name, "Filter"):
+                    found = plugin.reach(pod, other)
+                if found is None:
+                    return None
+                keys |= found
+        return frozenset(keys)
 
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Run the filters with the pods nominated to the node (of the same or higher priority) and without; both must

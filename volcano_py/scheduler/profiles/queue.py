@@ -352,10 +352,10 @@ class SchedulingQueue:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
         self._enter_after(queued, queued.pods(), place)
 
-    def _enter_after(self, queued: QueuedPod, asked: Iterable[QueuedPod], place: Place) -> None:
+    def _enter_after(self, queued: QueuedPod, members: Iterable[QueuedPod], place: Place) -> None:
         """The same, with the PreEnqueue plugins called for some pods only; the others have passed."""
         status = SUCCESS
-        for waiting in asked:
+        for waiting in members:
             status = self._profile(waiting).pre_enqueue(waiting.pod)
             if not status.ok:
                 break

@@ -6,11 +6,11 @@ first, as long as every pod that was placed still fits on its node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from volcano_py.scheduler.profiles.attempts.attempt import Found
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.groups.affected import AffectedPods
 from volcano_py.scheduler.profiles.groups.attempt import GroupResult
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.groups.units import Units
@@ -72,47 +72,18 @@ def preempt(
         violating, others = split_by_budgets(
             weaker, budgets, lambda unit: [i for p in unit for i in covering(p, budgets)]
         )
-        affected = _Affected(cluster, placed, profile_of)
+        affected = AffectedPods(cluster, placed, profile_of)
         victims: list[PodInfo] = []
         for unit in (*violating, *others):
             for p in unit:
                 put_back[p.key]()
-            if not all(_still_fits(cluster, profile_of(q.pod), q.pod, node) for q, node in affected.by(unit)):
+            if not all(_still_fits(cluster, profile_of(pod), pod, node) for pod, node in affected.by(unit)):
                 for p in unit:
                     trial.evict(p)
                 victims += unit
         nodes = {q.pod.key: found.node for q, found in placed}
     text = f"{PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
     return GroupPreempted(text, True, nodes, tuple(victims))
-
-
-class _Affected:
-    """Which of the placed pods may not fit any more when a unit is put back: those on its nodes, and those with rules
-    that evaluate more than one node."""
-
-    def __init__(
-        self,
-        cluster: ProfileCluster,
-        placed: Sequence[tuple[QueuedPod, Found]],
-        profile_of: Callable[[PodInfo], Profile],
-    ) -> None:
-        self._cluster = cluster
-        self._all = [(q, found.node) for q, found in placed]
-        self._far = [(q, f.node) for q, f in placed if profile_of(q.pod).looks_further(f.state)]
-        self._near: dict[str, list[tuple[QueuedPod, str]]] = {}
-        for q, found in placed:
-            if not profile_of(q.pod).looks_further(found.state):
-                self._near.setdefault(found.node, []).append((q, found.node))
-
-    def by(self, unit: Sequence[PodInfo]) -> Iterator[tuple[QueuedPod, str]]:
-        """The pods that a unit may affect, with their nodes."""
-        if any(p.has_terms for p in unit):
-            yield from self._all
-            return
-        tasks = self._cluster.model.tasks
-        for node in dict.fromkeys(tasks[p.key].node or "" for p in unit):
-            yield from self._near.get(node, ())
-        yield from self._far
 
 
 def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: str) -> bool:

@@ -104,6 +104,12 @@ class Filter(ProfilePlugin, ABC):
         nodes (Columns). None: there is no array form for this pod."""
         return None
 
+    def reach(self, pod: PodInfo, other: PodInfo) -> frozenset[str] | None:
+        """For the scope DOMAIN: from where another pod, if it is added to a node, can change the result for a pod on
+        its own node: labels of which the two nodes have the same value. None: from any node. The result must not depend
+        on more of the other pod than its namespace, labels and affinity."""
+        return None
+
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
         """The array form for the scope DOMAIN: which nodes can run the pod. Only the results for nodes that are `ok`,
         which other filters accept, matter. None: there is no such form for this pod, or a node is an error."""
