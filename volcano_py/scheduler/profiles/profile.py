@@ -32,6 +32,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     NodesFilter,
     Observer,
     Permit,
+    PodGroupPostFilter,
     PostBind,
     PostFilter,
     PostFilterResult,
@@ -96,6 +97,7 @@ class Profile:
         self._with_remove_pod = [p for p in self._pre_filter if type(p).remove_pod is not PreFilter.remove_pod]
         self._about_pods = [f for f in self._filter if f.scope is not STATIC]
         self._post_filter: list[PostFilter] = at("postFilter")
+        self.pod_group_post_filter: list[PodGroupPostFilter] = at("podGroupPostFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
         self._far_filters = [f for f in self._filter if f.scope is DOMAIN]
@@ -112,8 +114,6 @@ class Profile:
         self.plugins: Mapping[str, ProfilePlugin] = made
         self.config = config
         fit = made.get("NodeResourcesFit")
-        self.preempts_for_groups = any(p.preempts_for_groups for p in self._post_filter)
-        self.frees_claims_of_groups = any(p.frees_claims_of_groups for p in self._post_filter)
         self.placement_strategy = fit.strategy if isinstance(fit, NodeResourcesFit) else []
         """The resources, with weights, by which placements of groups are compared."""
         self._fit = fit if isinstance(fit, NodeResourcesFit) and fit in self._filter else None

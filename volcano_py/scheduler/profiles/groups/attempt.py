@@ -14,6 +14,7 @@ from volcano_py.scheduler.profiles.groups.placements import Nodes, NoDomain, ful
 from volcano_py.scheduler.profiles.groups.room import missing, rooms
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, parent_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
+from volcano_py.scheduler.profiles.observations import Observations
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
@@ -71,6 +72,7 @@ class GroupAttempt:
         trial: Trial,
         waiting: Mapping[str, Sequence[QueuedPod]],
         by_topology: bool,
+        observations: Observations,
     ) -> None:
         self._cluster = cluster
         self._tree = tree
@@ -78,6 +80,7 @@ class GroupAttempt:
         self._trial = trial
         self._waiting = waiting
         self._by_topology = by_topology
+        self._observations = observations
 
     def run(self, at: GroupId) -> GroupResult:
         """Try a group on the nodes that count now. Its pods stay placed in the trial if it succeeds."""
@@ -97,6 +100,7 @@ class GroupAttempt:
             return self._untried(at, str(e), error=True)
         if not found:
             return self._untried(at, "no feasible placements found")
+        self._observations.placements(self._profile, len(found))
         if len(found) == 1:
             return self._in_single_placement(at, found[0])
         results: dict[int, GroupResult] = {}
@@ -116,7 +120,7 @@ class GroupAttempt:
                 continue  # it cannot be the best one
             self._trial.back_to(start)
             with self._cluster.within(found[i]):
-                result = results[i] = self._inside(at)
+                result = results[i] = self._in_placement(at)
                 if result.error:
                     self._trial.back_to(start)
                     return result
@@ -133,10 +137,21 @@ class GroupAttempt:
                 results[best] = self._inside(at)
         return self._chosen(results[best])
 
+    @property
+    def _profile(self) -> str:
+        """The profile of the pods, which have the same scheduler name."""
+        return next((q.pod.pod.spec.scheduler_name for pods in self._waiting.values() for q in pods), "")
+
+    def _in_placement(self, at: GroupId) -> GroupResult:
+        with self._observations.placement(self._profile) as seen:
+            result = self._inside(at)
+            seen.feasible = result.satisfied
+        return result
+
     def _in_single_placement(self, at: GroupId, nodes: Nodes) -> GroupResult:
         start = self._trial.mark()
         with self._cluster.within(nodes):
-            result = self._inside(at)
+            result = self._in_placement(at)
         if result.error:
             self._trial.back_to(start)
             return result

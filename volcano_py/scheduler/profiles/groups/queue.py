@@ -21,6 +21,8 @@ from volcano_py.scheduler.profiles.queue import Place, QueuedPod, SchedulingQueu
 class QueuedGroup(QueuedPod):
     """A waiting root group. `pod` stands for the group: a copy of its first pod with the group's priority."""
 
+    entity = "podgroup"
+
     def __init__(self, root: GroupId, priority: int, first: QueuedPod) -> None:
         head = copy.copy(first.pod)
         head.key = f"{'composite ' if root.composite else 'group '}{root.key}"
@@ -30,6 +32,10 @@ class QueuedGroup(QueuedPod):
         self.waiting: dict[str, QueuedPod] = {}
         self.size = 1
         """The number of its waiting pods when it was last rejected: later members do not change the back-off."""
+
+    @property
+    def count(self) -> int:
+        return len(self.waiting)
 
     def pods(self) -> Iterable[QueuedPod]:
         return self.waiting.values()
@@ -61,6 +67,10 @@ class GroupedQueue(SchedulingQueue):
 
     def __contains__(self, key: str) -> bool:
         return key in self._pods or key in self._in_group or key in self._incomplete
+
+    def sizes(self) -> dict[str, int]:
+        """With the pods whose groups do not exist. None is ever `pending`: no pod arrives during an attempt."""
+        return {**super().sizes(), "incomplete": len(self._incomplete), "pending": 0}
 
     def add(self, pod: PodInfo, now: float) -> None:
         if pod.group:

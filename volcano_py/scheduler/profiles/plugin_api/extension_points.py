@@ -21,6 +21,7 @@ from volcano_py.scheduler.profiles.plugin_api.events import EVERY_EVENT, PLAIN, 
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
 from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 
@@ -160,14 +161,17 @@ class PostFilterResult(NamedTuple):
 
 
 class PostFilter(ProfilePlugin, ABC):
-    preempts_for_groups: ClassVar[bool] = False
-    """Whether a root group that is rejected may evict pods because of this plugin (podGroupPostFilter)."""
-    frees_claims_of_groups: ClassVar[bool] = False
-    """Whether the claims of a root group that is rejected are released."""
-
     @abstractmethod
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         """Called when no node fits, with the reason of each node. Success or unresolvable ends the calls of plugins."""
+
+
+class PodGroupPostFilter(ProfilePlugin, ABC):
+    @abstractmethod
+    def pod_group_post_filter(self, group: RejectedGroup) -> PodGroupPostFilterResult:
+        """Called when a root group is rejected, once after its attempt (Kubernetes 1.37); PostFilter is not called for
+        its pods. Success or unresolvable ends the calls of plugins; the reasons of the others are joined. PENDING is
+        not possible here."""
 
 
 class Score(ProfilePlugin, ABC):
@@ -243,6 +247,7 @@ POINTS: dict[str, type[ProfilePlugin]] = {
     "preFilter": PreFilter,
     "filter": Filter,
     "postFilter": PostFilter,
+    "podGroupPostFilter": PodGroupPostFilter,
     "preScore": Score,
     "score": Score,
     "reserve": Reserve,
