@@ -14,6 +14,7 @@ LAYERS = {
     "limits": "What hostile or unusual input costs: time of the cycle, peak memory.",
     "explaining": "Explain a pending job of a large cluster, and state the reasons of many.",
     "profiles": "Pods of profiles: decisions a second, preemption, and how soon a pod is bound.",
+    "native-groups": "Native gangs in profiles: an attempt of 1,000 pods, and preemption by a group.",
     "holding": "What reservations cost a cycle of a large cluster.",
     "packing": "Fill a cluster from a trace under several scores, and compare how full it gets.",
     "requests": "Requests and processor time a pod, for bare pods and for Jobs, on a sandbox.",

@@ -183,6 +183,10 @@ def metrics() -> str:
         "and `_inqueue`. Filters and scores are evaluated together, once for a class of pods: Volcano's stages",
         "Predicate and Scoring do not exist; `volcano_action_scheduling_latency_milliseconds` includes their time.",
         "",
+        'Sessions place pod groups, so that the `scheduler_` metrics of groups (`type="podgroup"`,',
+        '`preemptor="podgroup"`, workload and placement) stay 0 in the scheduler\'s process. Of kube-scheduler 1.37,',
+        "the metrics of opportunistic batching and of pre-queueing hints have no counterpart here.",
+        "",
     ]
     scheduler = Metrics().registry
     PodMetrics(scheduler, dict)

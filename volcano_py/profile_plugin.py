@@ -32,6 +32,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     NoArguments,
     Observer,
     Permit,
+    PodGroupPostFilter,
     PostBind,
     PostFilter,
     PostFilterResult,
@@ -48,6 +49,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle, WaitingPod
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import (
     SKIP,
     SUCCESS,
@@ -85,6 +87,8 @@ __all__ = [
     "Observer",
     "Permit",
     "Plugin",
+    "PodGroupPostFilter",
+    "PodGroupPostFilterResult",
     "PodInfo",
     "PostBind",
     "PostFilter",
@@ -93,6 +97,7 @@ __all__ = [
     "PreEnqueue",
     "PreFilter",
     "QueueSort",
+    "RejectedGroup",
     "Reserve",
     "Score",
     "Status",

@@ -29,6 +29,7 @@ _POINTS = {
     "filter_codes": "Filter",
     "filter_nodes": "Filter",
     "post_filter": "PostFilter",
+    "pod_group_post_filter": "PodGroupPostFilter",
     "pre_score": "PreScore",
     "score": "Score",
     "score_columns": "Score",

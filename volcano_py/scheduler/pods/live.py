@@ -89,7 +89,11 @@ class LiveProfiles:
         self._reported: frozenset[str] = frozenset()
         """What was reported about rules that do not hold for gangs."""
         self.metrics = PodMetrics(
-            registry, lambda: self.scheduler.queue.sizes(), lambda: dict(self.scheduler.queue.incoming)
+            registry,
+            lambda: self.scheduler.queue.sizes(),
+            lambda: dict(self.scheduler.queue.incoming),
+            lambda: self.scheduler.queue.entities(),
+            lambda: dict(self.scheduler.queue.incoming_entities),
         )
         self.loop = PodLoop(cache.model, handle, self._attempt, self._tick, self._has_time)
         self.scheduler: PodScheduler
@@ -141,6 +145,7 @@ class LiveProfiles:
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._tries.pop(old.metadata.uid, None)
+            self.metrics.groups.evicted(old.metadata.uid, ok=True)
         if new is None or new.spec.scheduler_name not in self.names:
             return
         if new.spec.node_name:
@@ -187,6 +192,8 @@ class LiveProfiles:
 
     def handle_result(self, operation: Operation, result: Result) -> bool:
         """Take the result of a binding that a profile has decided; whether there is nothing left to do about it."""
+        if isinstance(operation, plan.Evict):
+            self.metrics.groups.evicted(operation.uid, ok=result.outcome in ("done", "superseded"))
         if not isinstance(operation, plan.Bind):
             return False
         if operation.uid not in self._bindings:
@@ -238,7 +245,9 @@ class LiveProfiles:
                 self.changed("Pod", None, pod)
 
     def _configure(self) -> None:
-        self.scheduler = PodScheduler(self.file.configuration, self.file.features, self._cache.model)
+        self.scheduler = PodScheduler(
+            self.file.configuration, self.file.features, self._cache.model, self.metrics.groups
+        )
         self._feed = Feed(self.scheduler, self.names)
         for text in self.scheduler.session_rules.left_out:
             if text not in self._reported:
@@ -282,9 +291,11 @@ class LiveProfiles:
                     self._report(ERROR if reason == SCHEDULER_ERROR else UNSCHEDULABLE, pod, begun)
                 case Ask() | Patch():
                     self.send_request(decision)
-        victims = sum(isinstance(d, EvictPod) for d in decisions)
-        if victims:
-            self.metrics.preempted(victims)
+        if victims := [d for d in decisions if isinstance(d, EvictPod)]:
+            for_group = victims[0].for_group
+            if not for_group:
+                self.metrics.preempted(len(victims))
+            self.metrics.groups.evicting({d.pod.pod.metadata.uid for d in victims}, by_group=for_group)
         self._write(decisions)
 
     def _write(self, decisions: Sequence[Decision]) -> None:

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from volcano_py.scheduler.pods.group_metrics import GroupMetrics
+
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Results of an attempt."""
 
@@ -24,6 +26,7 @@ class PodMetrics:
     """The metrics of the profiles.
 
     `waiting`: how many pods wait in each part of the queue. `incoming`: how many have come into a part, and why.
+    `entities`, `incoming_entities`: the same for single pods and groups, by kind.
     """
 
     def __init__(
@@ -31,8 +34,12 @@ class PodMetrics:
         registry: CollectorRegistry,
         waiting: Callable[[], Mapping[str, int]],
         incoming: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        entities: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        incoming_entities: Callable[[], Mapping[tuple[str, str, str], int]] = dict,
     ) -> None:
         registry.register(_Queue(waiting, incoming))
+        registry.register(_Entities(entities, incoming_entities))
+        self.groups = GroupMetrics(registry)
         own: dict[str, Any] = {"namespace": "scheduler", "registry": registry}
         self.attempts = Counter(
             "schedule_attempts_total", "Attempts to schedule a pod, by result and profile", ("result", "profile"), **own
@@ -77,7 +84,7 @@ class _Queue(Collector):
         self._incoming = incoming
 
     def collect(self) -> Iterable[Metric]:
-        text = "Pods that wait: active, backoff, unschedulable or gated"
+        text = "Pods that wait: active, backoff, unschedulable, gated, or incomplete (their groups do not exist)"
         family = GaugeMetricFamily("scheduler_pending_pods", text, labels=["queue"])
         for queue, count in self._waiting().items():
             family.add_metric([queue], count)
@@ -85,4 +92,25 @@ class _Queue(Collector):
         arrivals = CounterMetricFamily("scheduler_queue_incoming_pods", text, labels=["queue", "event"])
         for labels, count in self._incoming().items():
             arrivals.add_metric(list(labels), count)
+        return [family, arrivals]
+
+
+class _Entities(Collector):
+    def __init__(
+        self,
+        waiting: Callable[[], Mapping[tuple[str, str], int]],
+        incoming: Callable[[], Mapping[tuple[str, str, str], int]],
+    ) -> None:
+        self._waiting = waiting
+        self._incoming = incoming
+
+    def collect(self) -> Iterable[Metric]:
+        text = "Single pods, and pod groups, that wait in a part of the queue"
+        family = GaugeMetricFamily("scheduler_queued_entities", text, labels=["queue", "type"])
+        for labels, count in self._waiting().items():
+            family.add_metric(list(labels), count)
+        text = "Single pods, and pod groups, that came into a part of the queue, by what made them come"
+        arrivals = CounterMetricFamily("scheduler_queue_incoming_entities", text, labels=["queue", "event", "type"])
+        for names, count in self._incoming().items():
+            arrivals.add_metric(list(names), count)
         return [family, arrivals]

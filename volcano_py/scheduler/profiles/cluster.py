@@ -310,10 +310,13 @@ class ProfileCluster:
 
     def move(self, task: Task, node: str, sign: int) -> None:
         """Count a pod on a node (+1), or no longer (-1), as the open session does; `end_moves` undoes it."""
+        self.count(self.info(task.pod), node, sign)
+
+    def count(self, pod: PodInfo, node: str, sign: int) -> None:
+        """The same for a pod in the form that rules read."""
         info = self.nodes_everywhere.get(node)
         if info is None:
             return
-        pod = self.info(task.pod)
         if sign > 0:
             info.add(pod)
         else:

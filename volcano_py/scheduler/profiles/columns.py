@@ -7,7 +7,7 @@ log, and `generation` increases when a Node object changes in more than its amou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -52,6 +52,8 @@ class Columns:
         self._at_model: Indices | None = None
         self._domains: dict[str, Domains] = {}
         self._counts: dict[Hashable, tuple[Ints, int]] = {}
+        self._of_node: list[object] = [None] * count
+        """The allocatable amounts that are written, of each node: a pod changes only what is requested."""
         for i, info in enumerate(infos):
             self._write(i, info)
 
@@ -134,12 +136,10 @@ class Columns:
         self.pods[i] = len(info.pods)
         self.non_zero_cpu[i] = min(info.non_zero_cpu, _MOST)
         self.non_zero_memory[i] = min(info.non_zero_memory, _MOST)
-        for rows, amounts in ((self._allocatable, info.allocatable), (self._requested, info.requested)):
-            for resource, row in rows.items():
-                row[i] = min(amounts.get(resource, 0), _MOST)
-            for resource in amounts.keys() - rows.keys():
-                row = rows[resource] = np.zeros(len(self), dtype=np.int64)
-                row[i] = min(amounts[resource], _MOST)
+        _write_row(self._requested, i, info.requested, len(self.infos))
+        if self._of_node[i] is not info.allocatable:
+            self._of_node[i] = info.allocatable
+            _write_row(self._allocatable, i, info.allocatable, len(self.infos))
 
 
 class SomeColumns:
@@ -202,6 +202,15 @@ class NodesAt(Sequence[NodeInfo]):
         if isinstance(i, slice):
             return [self._infos[j] for j in self._nodes()[i].tolist()]
         return self._infos[int(self._nodes()[i])]
+
+
+def _write_row(rows: dict[str, Ints], i: int, amounts: Mapping[str, int], count: int) -> None:
+    """Write the amounts of a node."""
+    for resource, row in rows.items():
+        row[i] = min(amounts.get(resource, 0), _MOST)
+    for resource in amounts.keys() - rows.keys():
+        row = rows[resource] = np.zeros(count, dtype=np.int64)
+        row[i] = min(amounts[resource], _MOST)
 
 
 def _row(rows: dict[str, Ints], resource: str, count: int) -> Ints:

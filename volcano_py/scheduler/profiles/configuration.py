@@ -17,6 +17,7 @@ from volcano_py.scheduler.profiles.registry import REGISTRY, Registry, arranged
 from volcano_py.scheduler.profiles.release import DEFAULT, Release
 
 _MULTI = "multiPoint"
+_OF_GROUPS = "podGroupPostFilter"
 _API = "kubescheduler.config.k8s.io/v1"
 FEATURES = DEFAULT.gates
 """The feature gates of profiles that are on by default."""
@@ -112,6 +113,7 @@ def load(
     except ValueError as e:
         raise ProfilesConfigurationError(f"KubeSchedulerConfiguration: {e}") from None
     share = read.percentage_of_nodes_to_score
+    _check_points(read.profiles or (), release)
     profiles = [_profile(p, features, registry, share, extenders) for p in read.profiles or [_Profile()]]
     names = [p.name for p in profiles]
     for name in names:
@@ -130,6 +132,15 @@ def load(
     first, longest = float(read.pod_initial_backoff_seconds), float(read.pod_max_backoff_seconds)
     warnings = tuple(w for p in read.profiles or () for w in _unknown_disabled(p, registry))
     return ProfilesConfiguration(profiles, first, longest, extenders.registry(registry), warnings, release)
+
+
+def _check_points(profiles: Iterable[_Profile], release: Release) -> None:
+    for profile in profiles:
+        if _OF_GROUPS in (profile.plugins or {}) and not release.whole_groups:
+            raise ProfilesConfigurationError(
+                f"profile {profile.scheduler_name}: Kubernetes {release.name} has no point {_OF_GROUPS!r}; remove "
+                f"it, or set --kubernetes-version to 1.37"
+            )
 
 
 def _with_copies(profiles: Iterable[_Profile], registry: Registry) -> Registry:

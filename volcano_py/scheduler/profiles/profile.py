@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     NodesFilter,
     Observer,
     Permit,
+    PodGroupPostFilter,
     PostBind,
     PostFilter,
     PostFilterResult,
@@ -96,6 +97,7 @@ class Profile:
         self._with_remove_pod = [p for p in self._pre_filter if type(p).remove_pod is not PreFilter.remove_pod]
         self._about_pods = [f for f in self._filter if f.scope is not STATIC]
         self._post_filter: list[PostFilter] = at("postFilter")
+        self.pod_group_post_filter: list[PodGroupPostFilter] = at("podGroupPostFilter")
         self._score: list[Score] = at("score")
         self._weights: Mapping[str, int] = config.weights
         self._far_filters = [f for f in self._filter if f.scope is DOMAIN]
@@ -112,10 +114,9 @@ class Profile:
         self.plugins: Mapping[str, ProfilePlugin] = made
         self.config = config
         fit = made.get("NodeResourcesFit")
-        self.preempts_for_groups = any(p.preempts_for_groups for p in self._post_filter)
-        self.frees_claims_of_groups = any(p.frees_claims_of_groups for p in self._post_filter)
         self.placement_strategy = fit.strategy if isinstance(fit, NodeResourcesFit) else []
         """The resources, with weights, by which placements of groups are compared."""
+        self._fit = fit if isinstance(fit, NodeResourcesFit) and fit in self._filter else None
         self._observers = [p for p in made.values() if isinstance(p, Observer)]
         self.interests = {n: self._interests(p) for n, p in made.items()}
         self.interests[OWNER] = (Interest(frozenset({Kind.NODE}), ActionType.TAINT),)
@@ -298,6 +299,20 @@ class Profile:
         """Whether filters that evaluate more than one node take part for a pod."""
         return any(f.name not in state.skip_filter for f in self._far_filters)
 
+    def reach(self, pod: PodInfo, other: PodInfo, skipped: Collection[str]) -> frozenset[str] | None:
+        """From where another pod can change the results for a pod, see `Filter.reach`. `skipped`: the filters that
+        PreFilter has skipped for the pod."""
+        keys: set[str] = set()
+        for plugin in self._far_filters:
+            own = type(plugin).reach is not Filter.reach
+            if own or plugin.name not in skipped:
+                with contained(plugin.name, "Filter"):
+                    found = plugin.reach(pod, other)
+                if found is None:
+                    return None
+                keys |= found
+        return frozenset(keys)
+
     def filter_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Run the filters with the pods nominated to the node (of the same or higher priority) and without; both must
         pass."""
@@ -308,6 +323,10 @@ class Profile:
         if node.name in self._cluster.model.held:
             return False
         return first_rejection([f for f in self._filter if f.scope is STATIC], CycleState(), pod, node).ok
+
+    def counted_requests(self, pod: PodInfo) -> Mapping[str, int]:
+        """What a pod requests of the resources that each node must have free, with the pod itself."""
+        return self._fit.counted_requests(pod) if self._fit is not None else {}
 
     def still_fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> bool:
         """The same for a node that passed with fewer pods on it: STATIC filters need no call."""

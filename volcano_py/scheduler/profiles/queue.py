@@ -48,8 +48,16 @@ class Again(Enum):
     """After any event, except a change of the pod's own status."""
 
 
+PARTS = ("active", "backoff", "unschedulable", "gated")
+"""The parts of a queue, by kube-scheduler's names."""
+ENTITIES = ("pod", "podgroup")
+
+
 class QueuedPod:
     """A waiting pod. Times are in seconds."""
+
+    entity = "pod"
+    """What waits in the entry, one of ENTITIES."""
 
     def __init__(self, pod: PodInfo, now: float) -> None:
         self.pod = pod
@@ -74,6 +82,11 @@ class QueuedPod:
         self.rejected: _Rejected | None = None
         """Its key among the unschedulable pods."""
         self.attempts = 0
+
+    @property
+    def count(self) -> int:
+        """The number of pods that wait in this entry."""
+        return 1
 
     def pods(self) -> Iterable[QueuedPod]:
         """The pods that wait in this entry of the queue: itself, or the members of a group."""
@@ -123,6 +136,8 @@ class SchedulingQueue:
         self._next_flush = _FLUSH_EVERY
         self.incoming: Counter[tuple[str, str]] = Counter()
         """How often pods entered a part of the queue, by part and by cause (kube-scheduler's names)."""
+        self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
+        """The same for entries, by their kind as well."""
         self._cause = ""
         self.on_enter: Callable[[PodInfo], None] = lambda pod: None
         """Called with a pod that is new or updated and passes the gates."""
@@ -135,15 +150,16 @@ class SchedulingQueue:
 
     def sizes(self) -> dict[str, int]:
         """How many pods are active, in back-off, unschedulable and gated."""
-        found = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+        found = dict.fromkeys(PARTS, 0)
         for queued in self._pods.values():
-            match queued.place:
-                case Place.ACTIVE:
-                    found["active"] += 1
-                case Place.BACKOFF | Place.ERRORS:
-                    found["backoff"] += 1
-                case Place.UNSCHEDULABLE:
-                    found["gated" if queued.gated else "unschedulable"] += 1
+            found[_part_of(queued)] += queued.count
+        return found
+
+    def entities(self) -> dict[tuple[str, str], int]:
+        """How many entries each part has, by kind: single pods, or groups."""
+        found = {(part, kind): 0 for part in PARTS for kind in ENTITIES}
+        for queued in self._pods.values():
+            found[_part_of(queued), queued.entity] += 1
         return found
 
     def add(self, pod: PodInfo, now: float) -> None:
@@ -275,7 +291,7 @@ class SchedulingQueue:
     def _push(self, queued: QueuedPod) -> None:
         """Create the entry of a pod in the heap of its place."""
         self._leave(queued)
-        self._count("active" if queued.place is Place.ACTIVE else "backoff")
+        self._count("active" if queued.place is Place.ACTIVE else "backoff", queued)
         queued.ticket = next(self._numbers)
         end = 0.0 if queued.place is Place.ACTIVE else self._backoff_end(queued)
         entry = (end, self._sort_key(queued), queued.turn, queued.ticket, queued)
@@ -283,7 +299,7 @@ class SchedulingQueue:
 
     def _rest(self, queued: QueuedPod) -> None:
         self._leave(queued)
-        self._count("gated" if queued.gated else "unschedulable")
+        self._count("gated" if queued.gated else "unschedulable", queued)
         queued.place = Place.UNSCHEDULABLE
         queued.ticket = 0
         any_event = not queued.rejected_by or (queued.again is Again.AFTER_EVENT and not queued.gated)
@@ -291,9 +307,10 @@ class SchedulingQueue:
         queued.rejected = rejected
         self._unschedulable.setdefault(rejected, {})[queued.pod.key] = queued
 
-    def _count(self, part: str) -> None:
+    def _count(self, part: str, queued: QueuedPod) -> None:
         if self._cause:
-            self.incoming[part, self._cause] += 1
+            self.incoming[part, self._cause] += queued.count
+            self.incoming_entities[part, self._cause, queued.entity] += 1
 
     def _leave(self, queued: QueuedPod) -> None:
         """Remove a pod from the unschedulable ones, if it is there."""
@@ -350,8 +367,12 @@ class SchedulingQueue:
 
     def _enter(self, queued: QueuedPod, place: Place) -> None:
         """Move a pod to a place if the PreEnqueue plugins agree; else it stays gated."""
+        self._enter_after(queued, queued.pods(), place)
+
+    def _enter_after(self, queued: QueuedPod, members: Iterable[QueuedPod], place: Place) -> None:
+        """The same, with the PreEnqueue plugins called for some pods only; the others have passed."""
         status = SUCCESS
-        for waiting in queued.pods():
+        for waiting in members:
             status = self._profile(waiting).pre_enqueue(waiting.pod)
             if not status.ok:
                 break
@@ -376,6 +397,16 @@ class SchedulingQueue:
     def _backing_off(self, queued: QueuedPod, now: float) -> bool:
         end = self._backoff_end(queued)
         return end > 0 and end >= (math.floor(now) if self._early else now)
+
+
+def _part_of(queued: QueuedPod) -> str:
+    match queued.place:
+        case Place.ACTIVE:
+            return "active"
+        case Place.BACKOFF | Place.ERRORS:
+            return "backoff"
+        case Place.UNSCHEDULABLE:
+            return "gated" if queued.gated else "unschedulable"
 
 
 def backoff(count: int, initial: float, longest: float) -> float:

@@ -22,6 +22,7 @@ from volcano_py.scheduler.profiles.groups.cycles import RootCycles
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
 from volcano_py.scheduler.profiles.groups.tree import least_of
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
+from volcano_py.scheduler.profiles.observations import Observations
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.profiles.plugin_api.events import ActionType, ClusterEvent, Kind, node_events, pod_events
 from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
@@ -37,11 +38,15 @@ class PodScheduler:
     decrease."""
 
     def __init__(
-        self, config: ProfilesConfiguration, features: frozenset[str] = FEATURES, model: Model | None = None
+        self,
+        config: ProfilesConfiguration,
+        features: frozenset[str] = FEATURES,
+        model: Model | None = None,
+        observations: Observations | None = None,
     ) -> None:
         """Raises ConfigurationError if a plugin cannot be constructed."""
         self._decisions: list[Decision] = []
-        self._world = World(ProfileCluster(model), self._decisions.append, features, config.release)
+        self._world = World(ProfileCluster(model), self._decisions.append, features, config.release, observations)
         self.cluster = self._world.cluster
         self._cycles = self._world.waiting = BindingCycles(self._world, self._lost)
         self._profiles = {p.name: Profile(p, config, self._world) for p in config.profiles}

@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure, find
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.groups.placements import Nodes, NoDomain, fullness, placements
+from volcano_py.scheduler.profiles.groups.room import missing, rooms
 from volcano_py.scheduler.profiles.groups.tree import GroupId, Tree, parent_of
 from volcano_py.scheduler.profiles.groups.trial import Trial
+from volcano_py.scheduler.profiles.observations import Observations
+from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
 
@@ -69,6 +72,7 @@ class GroupAttempt:
         trial: Trial,
         waiting: Mapping[str, Sequence[QueuedPod]],
         by_topology: bool,
+        observations: Observations,
     ) -> None:
         self._cluster = cluster
         self._tree = tree
@@ -76,6 +80,7 @@ class GroupAttempt:
         self._trial = trial
         self._waiting = waiting
         self._by_topology = by_topology
+        self._observations = observations
 
     def run(self, at: GroupId) -> GroupResult:
         """Try a group on the nodes that count now. Its pods stay placed in the trial if it succeeds."""
@@ -95,19 +100,27 @@ class GroupAttempt:
             return self._untried(at, str(e), error=True)
         if not found:
             return self._untried(at, "no feasible placements found")
+        self._observations.placements(self._profile, len(found))
+        if len(found) == 1:
+            return self._in_single_placement(at, found[0])
         results: dict[int, GroupResult] = {}
         feasible: dict[int, tuple[int, int]] = {}  # the number of pods, and the fullness
-        bounds = [0] if len(found) == 1 else self._most_full(at, found)
+        pods = [queued.pod for waiting in self._pods_of(at) for queued in waiting]
+        bounds = self._most_full(found, pods)
+        has_room = self._with_room(at, found, pods)
         running = sum(1 for _ in self._tree.on_nodes(at))
-        every = running + sum(len(p) for p in self._pods_of(at))
+        every = running + len(pods)
         start, last = self._trial.mark(), -1
-        for i in sorted(range(len(found)), key=lambda i: (-bounds[i], i)):
+        # The first placement states why none is feasible, so it is tried, last, even without room.
+        for i in sorted(range(len(found)), key=lambda i: (not has_room[i], -bounds[i], i)):
+            if not has_room[i] and (i or feasible):
+                continue
             whole = {_total(every, every, f): -k for k, (count, f) in feasible.items() if count == every}
             if whole and (_total(every, every, bounds[i]), -i) < max(whole.items()):
                 continue  # it cannot be the best one
             self._trial.back_to(start)
             with self._cluster.within(found[i]):
-                result = results[i] = self._inside(at)
+                result = results[i] = self._in_placement(at)
                 if result.error:
                     self._trial.back_to(start)
                     return result
@@ -115,9 +128,7 @@ class GroupAttempt:
                     feasible[i] = (running + len(result.placed()), self._fullness())
             last = i
         if not feasible:
-            self._trial.back_to(start)
-            text = f"0/{len(found)} placements are available, first placement status: {', '.join(results[0].reasons)}"
-            return results[0].fail(UNSCHEDULABLE, text)
+            return self._infeasible(results[0], len(found), start)
         most = max(count for count, _ in feasible.values()) or 1
         best = max(feasible, key=lambda i: (_total(most, *feasible[i]), -i))
         if best != last:
@@ -126,13 +137,43 @@ class GroupAttempt:
                 results[best] = self._inside(at)
         return self._chosen(results[best])
 
+    @property
+    def _profile(self) -> str:
+        """The profile of the pods, which have the same scheduler name."""
+        return next((q.pod.pod.spec.scheduler_name for pods in self._waiting.values() for q in pods), "")
+
+    def _in_placement(self, at: GroupId) -> GroupResult:
+        with self._observations.placement(self._profile) as seen:
+            result = self._inside(at)
+            seen.feasible = result.satisfied
+        return result
+
+    def _in_single_placement(self, at: GroupId, nodes: Nodes) -> GroupResult:
+        start = self._trial.mark()
+        with self._cluster.within(nodes):
+            result = self._in_placement(at)
+        if result.error:
+            self._trial.back_to(start)
+            return result
+        return self._chosen(result) if result.satisfied else self._infeasible(result, 1, start)
+
+    def _infeasible(self, first: GroupResult, count: int, start: int) -> GroupResult:
+        """The result if none of the placements is feasible. `first`: that of the first one."""
+        self._trial.back_to(start)
+        text = f"0/{count} placements are available, first placement status: {', '.join(first.reasons)}"
+        return first.fail(UNSCHEDULABLE, text)
+
     def _pods_of(self, at: GroupId) -> list[Sequence[QueuedPod]]:
         """The pods of a tree that wait, by PodGroup."""
         return [self._waiting.get(key, ()) for key in self._tree.pod_groups(at)]
 
-    def _most_full(self, at: GroupId, found: Sequence[Nodes]) -> list[int]:
+    def _with_room(self, at: GroupId, found: Sequence[Nodes], pods: Sequence[PodInfo]) -> list[bool]:
+        """Whether each placement may have room for the minimum of a group."""
+        least = missing(self._tree, at, self._waits)
+        return [room >= least for room in rooms(self._cluster.columns, found, pods, self._profiles)]
+
+    def _most_full(self, found: Sequence[Nodes], pods: Sequence[PodInfo]) -> list[int]:
         """For each placement, at least how full it would be with all waiting pods of a group."""
-        pods = [queued.pod for waiting in self._pods_of(at) for queued in waiting]
         nodes = self._cluster.nodes
         return [fullness([nodes[name] for name in p], self._strategy(), pods) for p in found]
 

@@ -12,18 +12,19 @@ from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim
 from volcano_py.scheduler.profiles.attempts.attempt import Found, NotFound, failure
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycles
 from volcano_py.scheduler.profiles.decisions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupCondition, Patch
-from volcano_py.scheduler.profiles.groups import attempt
+from volcano_py.scheduler.profiles.faults import PluginFault
+from volcano_py.scheduler.profiles.groups import attempt, post_filter
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt, GroupResult
 from volcano_py.scheduler.profiles.groups.checks import problem_of
 from volcano_py.scheduler.profiles.groups.claims import to_allocate
-from volcano_py.scheduler.profiles.groups.preemption import GroupPreempted, preempt
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
-from volcano_py.scheduler.profiles.groups.tree import Tree, priority_of
+from volcano_py.scheduler.profiles.groups.tree import Tree
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.handle import World
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
 
@@ -31,8 +32,6 @@ _CLAIM = ObjectKind(RESOURCECLAIM.api_version, RESOURCECLAIM.kind)
 _TOPOLOGY = "TopologyAwareWorkloadScheduling"
 _POLICY = "PodGroupPreemptionPolicy"
 _ALLOCATED_ELSEWHERE = 'running PreBind plugin "DynamicResources": claim {} got allocated elsewhere in the meantime'
-_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
-_NOTHING_TRIED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
 
 
 class GroupReporter(Protocol):
@@ -89,7 +88,13 @@ class RootCycles:
         waiting = _in_order(members)
         trial = Trial(self._cluster)
         made = GroupAttempt(
-            self._cluster, self._tree, self._profiles, trial, waiting, _TOPOLOGY in self._world.features
+            self._cluster,
+            self._tree,
+            self._profiles,
+            trial,
+            waiting,
+            _TOPOLOGY in self._world.features,
+            self._world.observations,
         )
         self._world.tried_together = frozenset(q.pod.pod.metadata.uid for q in members)
         with trial.undone():
@@ -160,35 +165,32 @@ class RootCycles:
         policies = [q.pod.pod.spec.preemption_policy for q in members]
         never = "Never" in ([root.spec.preemption_policy] if _POLICY in self._world.features else policies)
         profile = self._profiles[members[0].pod.pod.spec.scheduler_name]
-        claims = ""
-        if not group.root.composite and not root.spec.topology_key and profile.frees_claims_of_groups:
-            if not result.found and not result.not_found:
-                # Kubernetes reads what PreFilter has stored for a member, and no member was tried.
-                self._failed(group, members, _NOTHING_TRIED)
-                return
-            claims = _DEALLOCATED
-        found = GroupPreempted("", nodes=None)
-        if profile.preempts_for_groups:
-            found = preempt(
-                self._cluster,
-                self._units,
-                trial,
-                priority_of(root),
-                never,
-                members,
-                lambda pod: self._profiles[pod.pod.spec.scheduler_name],
-                lambda: made.run(group.root),
-            )
-        after = found.message if found.ends else ", ".join(filter(None, (claims, found.message)))
+        tried = post_filter.TriedGroup(
+            self._cluster,
+            self._units,
+            trial,
+            root,
+            members,
+            result,
+            never=never,
+            profile_of=lambda pod: self._profiles[pod.pod.spec.scheduler_name],
+            attempt=lambda: made.run(group.root),
+            observations=self._world.observations,
+        )
+        try:
+            found = post_filter.run(profile, tried, self._cluster.nodes)
+        except PluginFault as fault:
+            self._failed(group, members, f'error in "{fault.plugin}" {post_filter.POINT} plugins: {fault.text}')
+            return
         for leaf, reasons in result.leaves():
-            self._report_leaf(leaf, reasons, after, found.nodes)
+            self._report_leaf(leaf, reasons, found.status.message, found.nominated)
         if found.victims:
             self._evict(members[0].pod, found)
         self._queue.rejected(group, members, self._world.now, error=False)
 
-    def _evict(self, pod: PodInfo, found: GroupPreempted) -> None:
+    def _evict(self, pod: PodInfo, found: PodGroupPostFilterResult) -> None:
         """Evict the victims of a group, in the name of its first pod, whose node weaker nominated pods lose."""
-        node = (found.nodes or {}).get(pod.key)
+        node = (found.nominated or {}).get(pod.key)
         for other in list(self._cluster.nominated(node)) if node else ():
             if other.priority < pod.priority:
                 self._cluster.nominate(other, "")

@@ -6,16 +6,17 @@ first, as long as every pod that was placed still fits on its node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from volcano_py.scheduler.profiles.attempts.attempt import Found
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.groups.affected import AffectedPods
 from volcano_py.scheduler.profiles.groups.attempt import GroupResult
 from volcano_py.scheduler.profiles.groups.trial import Trial
 from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.status import Code, Status, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.default_preemption import covering, evicted_by_scheduler, split_by_budgets
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import QueuedPod
@@ -26,12 +27,14 @@ PREFIX = "pod group preemption: "
 class GroupPreempted(NamedTuple):
     """What preemption by a group has found."""
 
-    message: str
-    ends: bool = False
-    """Whether the messages of other plugins do not count."""
+    status: Status
     nodes: dict[str, str] | None = {}
     """The nodes to which pods are nominated; pods without a node lose their nomination. None: nominations stay."""
     victims: tuple[PodInfo, ...] = ()
+    units: int = 0
+    """How many units the victims are."""
+    violations: int = 0
+    """The victims whose eviction breaks a PodDisruptionBudget."""
 
 
 def preempt(
@@ -46,16 +49,16 @@ def preempt(
 ) -> GroupPreempted:
     """`never`: the group must not evict. `attempt`: tries the group in the trial."""
     if never:
-        return GroupPreempted(f"{PREFIX}not eligible due to preemptionPolicy=Never.", nodes=None)
+        return GroupPreempted(unschedulable(f"{PREFIX}not eligible due to preemptionPolicy=Never."), None)
     for queued in waiting:
         node = cluster.nodes.get(queued.pod.pod.status.nominated_node_name)
         if node is not None and any(
             evicted_by_scheduler(p) and units.priority(p) < priority for p in node.pods.values()
         ):
-            return GroupPreempted(f"{PREFIX}ongoing preemption on nominated nodes", True, None)
+            return GroupPreempted(unresolvable(f"{PREFIX}ongoing preemption on nominated nodes"), None)
     weaker = units.below(priority)
     if not weaker:
-        return GroupPreempted(f"{PREFIX}No preemption victims found for incoming preemptor", True)
+        return GroupPreempted(unresolvable(f"{PREFIX}No preemption victims found for incoming preemptor"))
     weaker.sort(key=units.importance)
     with trial.undone():
         put_back = {p.key: trial.evict(p) for unit in weaker for p in unit}
@@ -67,58 +70,31 @@ def preempt(
             cluster.without_images = False
         placed = result.placed()
         if not result.ok:
-            return GroupPreempted(f"{PREFIX}{', '.join(result.reasons)}")
+            return GroupPreempted(unschedulable(f"{PREFIX}{', '.join(result.reasons)}"))
         budgets = list(cluster.budgets.values())
         violating, others = split_by_budgets(
             weaker, budgets, lambda unit: [i for p in unit for i in covering(p, budgets)]
         )
-        affected = _Affected(cluster, placed, profile_of)
+        affected = AffectedPods(cluster, placed, profile_of)
         victims: list[PodInfo] = []
-        for unit in (*violating, *others):
+        units_evicted = violations = 0
+        for i, unit in enumerate((*violating, *others)):
             for p in unit:
                 put_back[p.key]()
-            if not all(_still_fits(cluster, profile_of(q.pod), q.pod, node) for q, node in affected.by(unit)):
+            if not all(_still_fits(cluster, profile_of(pod), pod, node) for pod, node in affected.by(unit)):
                 for p in unit:
                     trial.evict(p)
                 victims += unit
+                units_evicted += 1
+                violations += len(unit) if i < len(violating) else 0
         nodes = {q.pod.key: found.node for q, found in placed}
     text = f"{PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
-    return GroupPreempted(text, True, nodes, tuple(victims))
-
-
-class _Affected:
-    """Which of the placed pods may not fit any more when a unit is put back: those on its nodes, and those with rules
-    that evaluate more than one node."""
-
-    def __init__(
-        self,
-        cluster: ProfileCluster,
-        placed: Sequence[tuple[QueuedPod, Found]],
-        profile_of: Callable[[PodInfo], Profile],
-    ) -> None:
-        self._cluster = cluster
-        self._all = [(q, found.node) for q, found in placed]
-        self._far = [(q, f.node) for q, f in placed if profile_of(q.pod).looks_further(f.state)]
-        self._near: dict[str, list[tuple[QueuedPod, str]]] = {}
-        for q, found in placed:
-            if not profile_of(q.pod).looks_further(found.state):
-                self._near.setdefault(found.node, []).append((q, found.node))
-
-    def by(self, unit: Sequence[PodInfo]) -> Iterator[tuple[QueuedPod, str]]:
-        """The pods that a unit may affect, with their nodes."""
-        if any(p.has_terms for p in unit):
-            yield from self._all
-            return
-        tasks = self._cluster.model.tasks
-        for node in dict.fromkeys(tasks[p.key].node or "" for p in unit):
-            yield from self._near.get(node, ())
-        yield from self._far
+    return GroupPreempted(Status(Code.SUCCESS, (text,)), nodes, tuple(victims), units_evicted, violations)
 
 
 def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: str) -> bool:
     """Whether a pod that is placed in the trial passes the filters there, without itself."""
-    task = cluster.model.tasks[pod.key]
-    cluster.move(task, node, -1)
+    cluster.count(pod, node, -1)
     try:
         state = CycleState()
         only, status, _ = profile.pre_filter(state, pod)
@@ -126,4 +102,4 @@ def _still_fits(cluster: ProfileCluster, profile: Profile, pod: PodInfo, node: s
             return False
         return profile.filter_with_nominated(state, pod, cluster.nodes[node]).ok
     finally:
-        cluster.move(task, node, 1)
+        cluster.count(pod, node, 1)

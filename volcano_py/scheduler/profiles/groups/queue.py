@@ -21,6 +21,8 @@ from volcano_py.scheduler.profiles.queue import Place, QueuedPod, SchedulingQueu
 class QueuedGroup(QueuedPod):
     """A waiting root group. `pod` stands for the group: a copy of its first pod with the group's priority."""
 
+    entity = "podgroup"
+
     def __init__(self, root: GroupId, priority: int, first: QueuedPod) -> None:
         head = copy.copy(first.pod)
         head.key = f"{'composite ' if root.composite else 'group '}{root.key}"
@@ -30,6 +32,10 @@ class QueuedGroup(QueuedPod):
         self.waiting: dict[str, QueuedPod] = {}
         self.size = 1
         """The number of its waiting pods when it was last rejected: later members do not change the back-off."""
+
+    @property
+    def count(self) -> int:
+        return len(self.waiting)
 
     def pods(self) -> Iterable[QueuedPod]:
         return self.waiting.values()
@@ -61,6 +67,10 @@ class GroupedQueue(SchedulingQueue):
 
     def __contains__(self, key: str) -> bool:
         return key in self._pods or key in self._in_group or key in self._incomplete
+
+    def sizes(self) -> dict[str, int]:
+        """With the pods whose groups do not exist. None is ever `pending`: no pod arrives during an attempt."""
+        return {**super().sizes(), "incomplete": len(self._incomplete), "pending": 0}
 
     def add(self, pod: PodInfo, now: float) -> None:
         if pod.group:
@@ -169,15 +179,17 @@ class GroupedQueue(SchedulingQueue):
             group = self._groups[root] = QueuedGroup(root, priority_of(found), member)
         group.waiting[member.pod.key] = member
         self._in_group[member.pod.key] = group
+        entering: Iterable[QueuedPod] = (member,)
         if new:
             self._insert(group)
             self._enter(group, Place.ACTIVE)
         elif group.gated:
+            entering = group.pods()
             self._requeue(group, now)
         else:
-            self._enter(group, group.place)
+            self._enter_after(group, entering, group.place)
         if not group.gated:
-            for waiting in group.pods():
+            for waiting in entering:
                 self.on_enter(waiting.pod)
 
     def _part(self, group: QueuedGroup, key: str) -> None:

@@ -105,7 +105,7 @@ class Tree:
             return len(self._cluster.members.get(at.key, {})) >= least_of(group)
         if group is None:
             return False
-        return sum(self.is_ready(child) for child in self.children(at)) >= least_of(group)
+        return sum(self.is_ready(child) for child in self._below.get(at, ())) >= least_of(group)
 
 
 def parent_of(group: AnyGroup) -> GroupId | None:

@@ -44,13 +44,12 @@ class Trial:
     def place(self, profile: Profile, pod: PodInfo, found: Found) -> NotFound | None:
         """Assume a pod on its node, and reserve for it; returns why that fails."""
         mark = self.mark()
-        task = self._cluster.model.tasks[pod.key]
         nominated = self._cluster.nominated_node(pod)
         if nominated:
             self._cluster.nominate(pod, "")
             self._undo.append(lambda: self._cluster.nominate(pod, nominated))
-        self._cluster.move(task, found.node, 1)
-        self._undo.append(lambda: self._cluster.move(task, found.node, -1))
+        self._cluster.count(pod, found.node, 1)
+        self._undo.append(lambda: self._cluster.count(pod, found.node, -1))
         try:
             for plugin in filter(found.state.concerns, profile.reserve):
                 self._undo.append(partial(plugin.unreserve, found.state, pod, found.node))
@@ -68,16 +67,15 @@ class Trial:
 
     def evict(self, pod: PodInfo) -> Callable[[], None]:
         """Remove a pod from its node; returns the function that puts it back."""
-        task = self._cluster.model.tasks[pod.key]
-        node = task.node or ""
-        self._cluster.move(task, node, -1)
+        node = self._cluster.model.tasks[pod.key].node or ""
+        self._cluster.count(pod, node, -1)
         gone = True
 
         def put_back() -> None:
             nonlocal gone
             if gone:
                 gone = False
-                self._cluster.move(task, node, 1)
+                self._cluster.count(pod, node, 1)
 
         self._undo.append(put_back)
         return put_back

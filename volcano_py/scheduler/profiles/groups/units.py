@@ -56,8 +56,18 @@ class Units:
 
     def below(self, priority: float) -> list[tuple[PodInfo, ...]]:
         """All units of the cluster with a lower priority."""
-        weaker = (p for n in self._cluster.in_order() for p in n.pods.values() if self.priority(p) < priority)
-        return list({unit[0].key: unit for unit in map(self.unit_of, weaker)}.values())
+        found: list[tuple[PodInfo, ...]] = []
+        whole: set[GroupId] = set()
+        for pod in (p for n in self._cluster.in_order() for p in n.pods.values()):
+            owner = self._owner(pod) if pod.group else None
+            if (owner.priority if owner is not None else pod.priority) >= priority:
+                continue
+            if owner is None or owner.whole is None:
+                found.append((pod,))
+            elif owner.whole not in whole:
+                whole.add(owner.whole)
+                found.append(self.unit_of(pod))
+        return found
 
     def importance(self, unit: tuple[PodInfo, ...]) -> tuple[float, ...]:
         """A sort key, the most important unit first. `unit`: pods of the unit, on one node or on all."""

@@ -21,6 +21,7 @@ from volcano_py.scheduler.profiles.plugin_api.events import EVERY_EVENT, PLAIN, 
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status
 from volcano_py.scheduler.rules.arrays import Bools, Indices, Ints
 
@@ -104,6 +105,12 @@ class Filter(ProfilePlugin, ABC):
         nodes (Columns). None: there is no array form for this pod."""
         return None
 
+    def reach(self, pod: PodInfo, other: PodInfo) -> frozenset[str] | None:
+        """For the scope DOMAIN: from where another pod, if it is added to a node, can change the result for a pod on
+        its own node: labels of which the two nodes have the same value. None: from any node. The result must not depend
+        on more of the other pod than its namespace, labels and affinity."""
+        return None
+
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools | None:
         """The array form for the scope DOMAIN: which nodes can run the pod. Only the results for nodes that are `ok`,
         which other filters accept, matter. None: there is no such form for this pod, or a node is an error."""
@@ -154,14 +161,17 @@ class PostFilterResult(NamedTuple):
 
 
 class PostFilter(ProfilePlugin, ABC):
-    preempts_for_groups: ClassVar[bool] = False
-    """Whether a root group that is rejected may evict pods because of this plugin (podGroupPostFilter)."""
-    frees_claims_of_groups: ClassVar[bool] = False
-    """Whether the claims of a root group that is rejected are released."""
-
     @abstractmethod
     def post_filter(self, state: CycleState, pod: PodInfo, rejected: dict[str, Status]) -> PostFilterResult:
         """Called when no node fits, with the reason of each node. Success or unresolvable ends the calls of plugins."""
+
+
+class PodGroupPostFilter(ProfilePlugin, ABC):
+    @abstractmethod
+    def pod_group_post_filter(self, group: RejectedGroup) -> PodGroupPostFilterResult:
+        """Called when a root group is rejected, once after its attempt (Kubernetes 1.37); PostFilter is not called for
+        its pods. Success or unresolvable ends the calls of plugins; the reasons of the others are joined. PENDING is
+        not possible here."""
 
 
 class Score(ProfilePlugin, ABC):
@@ -237,6 +247,7 @@ POINTS: dict[str, type[ProfilePlugin]] = {
     "preFilter": PreFilter,
     "filter": Filter,
     "postFilter": PostFilter,
+    "podGroupPostFilter": PodGroupPostFilter,
     "preScore": Score,
     "score": Score,
     "reserve": Reserve,

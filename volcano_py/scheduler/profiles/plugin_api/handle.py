@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from volcano_py.scheduler.profiles.attempts.claims import Claims
@@ -10,6 +11,7 @@ from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.decisions import Decision, Patch, ReportEvent
 from volcano_py.scheduler.profiles.groups.tree import Tree
 from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, Objects
+from volcano_py.scheduler.profiles.observations import Observations, SeenPreemption, Unobserved
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
@@ -62,10 +64,12 @@ class World:
         emit: Callable[[Decision], None],
         features: frozenset[str] = frozenset(),
         release: Release = DEFAULT,
+        observations: Observations | None = None,
     ) -> None:
         self.cluster = cluster
         self.features = features
         self.release = release
+        self.observations = observations or Unobserved()
         self.tree = Tree(cluster)
         self.claims = Claims(cluster.model)
         self.objects = Objects()
@@ -107,6 +111,10 @@ class Handle:
     def now(self) -> float:
         """The time of the current call, in seconds."""
         return self._world.now
+
+    def observe_preemption(self) -> AbstractContextManager[SeenPreemption]:
+        """For metrics: the search for the victims of a pod."""
+        return self._world.observations.preemption(by_group=False)
 
     def nodes(self) -> Collection[NodeInfo]:
         return self.cluster.nodes.values()

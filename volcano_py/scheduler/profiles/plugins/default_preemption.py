@@ -12,11 +12,18 @@ from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
 from volcano_py.scheduler.profiles.groups.units import Units
 from volcano_py.scheduler.profiles.messages import no_node_fits
+from volcano_py.scheduler.profiles.observations import SeenPreemption
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.extension_points import Candidate, PostFilter, PostFilterResult
+from volcano_py.scheduler.profiles.plugin_api.extension_points import (
+    Candidate,
+    PodGroupPostFilter,
+    PostFilter,
+    PostFilterResult,
+)
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.gangs.whole_gangs import WholeGangs
 
@@ -37,9 +44,8 @@ class PreemptionArguments(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     min_candidate_nodes_absolute: int = 100
 
 
-class DefaultPreemption(PostFilter):
+class DefaultPreemption(PostFilter, PodGroupPostFilter):
     name = "DefaultPreemption"
-    preempts_for_groups = True
 
     def __init__(self, args: PreemptionArguments, handle: Handle) -> None:
         self._args = args
@@ -57,6 +63,15 @@ class DefaultPreemption(PostFilter):
         why = self.not_eligible(pod, rejected)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
+        with self._handle.observe_preemption() as seen:
+            result = self._find(state, pod, rejected, seen)
+            seen.result = result.status.code.value
+        return result
+
+    def _find(
+        self, state: CycleState, pod: PodInfo, rejected: dict[str, Status], seen: SeenPreemption
+    ) -> PostFilterResult:
+        """Nominate the node of the best candidate, and return its victims."""
         candidates, statuses = self.candidates(state, pod, rejected)
         for reviewer in self._handle.reviewers if candidates else ():
             reviewed = reviewer.review(state, pod, candidates)
@@ -73,11 +88,16 @@ class DefaultPreemption(PostFilter):
         else:
             best = choose(candidates)
         victims = tuple(v for v in best.victims if not v.terminating)
+        seen.victims, seen.violations = len(victims), best.violations
+        seen.units = len(self._gangs.together(victims))
         status = SUCCESS
         if self._handle.release.states_victims:
             found = f"found a potential placement for pod on node {best.node}, preempting {len(best.victims)} victims"
             status = Status(Code.SUCCESS, (f"preemption: {found}",))
         return PostFilterResult(status, best.node, victims)
+
+    def pod_group_post_filter(self, group: RejectedGroup) -> PodGroupPostFilterResult:
+        return group.evict_weaker()
 
     def not_eligible(self, pod: PodInfo, rejected: dict[str, Status]) -> str:
         """Why the pod may not evict others now; empty if it may."""

@@ -95,6 +95,11 @@ class NodeResourcesFit(PreFilter, Filter, Score):
                 ok &= fits | (nodes.allocatable(name) == 0) if self._extended.provides(name) else fits
         return ok
 
+    def counted_requests(self, pod: PodInfo) -> dict[str, int]:
+        """What a pod requests of the resources that a node must have free, with the pod itself."""
+        counted = (n for n in pod.requests if not self._is_ignored(n) and not self._extended.provides(n))
+        return {"pods": 1, **{name: pod.requests[name] for name in counted}}
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         uses: list[tuple[int, int, int]] = []
         for r in self._weights:

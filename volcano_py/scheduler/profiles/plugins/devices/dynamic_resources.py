@@ -13,6 +13,7 @@ import msgspec
 
 from volcano_py.api import dra
 from volcano_py.api.duration import parse_duration
+from volcano_py.api.gang import CompositePodGroup
 from volcano_py.api.kinds import RESOURCECLAIM
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
@@ -24,6 +25,7 @@ from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest, Kind
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Filter,
+    PodGroupPostFilter,
     PostFilter,
     PostFilterResult,
     PreEnqueue,
@@ -33,6 +35,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
+from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.devices.claim_steps import ClaimSteps
 from volcano_py.scheduler.rules.arrays import Bools
@@ -57,10 +60,9 @@ class DynamicResourcesArguments(msgspec.Struct, forbid_unknown_fields=True, rena
     """How long a bind waits for the binding conditions of its devices."""
 
 
-class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSteps):
+class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, PodGroupPostFilter, Score, ClaimSteps):
     name = "DynamicResources"
     skips_all = True
-    frees_claims_of_groups = True
 
     def __init__(self, args: DynamicResourcesArguments, handle: Handle) -> None:
         self._handle = handle
@@ -119,6 +121,14 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, Score, ClaimSt
                 self._handle.patch(_KIND, claim.key, _deallocated(claim.claim), pod, status=True)
                 return _FREED
         return PostFilterResult(_STILL_NOT if self._handle.release.states_no_claims else unschedulable())
+
+    def pod_group_post_filter(self, group: RejectedGroup) -> PodGroupPostFilterResult:
+        if isinstance(group.root, CompositePodGroup) or group.root.spec.topology_key:
+            return PodGroupPostFilterResult(unschedulable())
+        if not group.tried:
+            # Kubernetes reads what PreFilter has stored for a member, and no member was tried.
+            return PodGroupPostFilterResult(error("not found"))
+        return PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         demand: ClaimDemand | None = state.read(self.name)

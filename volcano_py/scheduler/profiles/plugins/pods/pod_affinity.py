@@ -123,6 +123,16 @@ class InterPodAffinity(AffinityHints, PodPreference, PreFilter, Filter):
             return _ANTI
         return _EXISTING if is_any(counts.existing[label] for label in labels.items()) else SUCCESS
 
+    def reach(self, pod: PodInfo, other: PodInfo) -> frozenset[str] | None:
+        labels = self._cluster.labels_of(pod.namespace)
+        required = [t.resolved(self._cluster.namespaces) for t in pod.affinity]
+        if required and all(t.selects(other.namespace, other.labels) for t in required):
+            return None  # the pod may not be the first of its group any more
+        own = (t.resolved(self._cluster.namespaces) for t in pod.anti_affinity)
+        keys = {t.key for t in own if t.selects(other.namespace, other.labels)}
+        keys.update(t.key for t in other.anti_affinity if t.selects(pod.namespace, pod.labels, labels))
+        return frozenset(keys)
+
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         counts = self._counts(state)
         required = [(nodes.domains(t.key).has, _around(counts.near, t.key, nodes)) for t in counts.required]

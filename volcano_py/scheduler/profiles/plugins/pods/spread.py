@@ -103,6 +103,12 @@ class PodTopologySpread(PreFilter, Filter, Score):
         found: _State = state.read(self.name)
         return next((_REJECTIONS[code] for p in found.pods if (code := p.of_node(node.labels))), SUCCESS)
 
+    def reach(self, pod: PodInfo, other: PodInfo) -> frozenset[str] | None:
+        if other.namespace != pod.namespace:
+            return frozenset()
+        # A pod in another domain can only increase the smallest number of pods.
+        return frozenset(c.key for c in self._constraints(pod, "DoNotSchedule") if c.selects(other.labels))
+
     def filter_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, ok: Bools) -> Bools:
         found: _State = state.read(self.name)
         fits = ok
