@@ -31,7 +31,7 @@ from volcano_py.scheduler.model.plan import Bind, Evict, Operation
 from volcano_py.scheduler.plugins.deviceshare.ledger import DeviceBooks
 from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.device_metrics import DeviceMetrics
-from volcano_py.scheduler.runtime.series import CycleGauge, CycleHistogram, Observations
+from volcano_py.scheduler.runtime.series import CycleGauge, CycleHistogram, HistogramSeries
 
 # Go's client has no series of creation times, and no dashboard expects them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -48,7 +48,7 @@ class _Timer:
 
     __slots__ = ("_begun", "_series")
 
-    def __init__(self, series: Observations | None) -> None:
+    def __init__(self, series: HistogramSeries | None) -> None:
         self._series = series
         self._begun = 0.0
 
@@ -160,7 +160,7 @@ class Metrics:
             found = self._timers[kind, name] = _Timer(self._series_of(kind, name))
         return found
 
-    def _series_of(self, kind: str, name: str) -> Observations | None:
+    def _series_of(self, kind: str, name: str) -> HistogramSeries | None:
         match kind:
             case "action":
                 return self.action.labels(name)

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 
-class Observations:
+class HistogramSeries:
     """One series of a histogram."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -41,16 +41,16 @@ class CycleHistogram(Collector):
         self._name, self._text, self._label_names = name, text, tuple(labels)
         self._bounds = tuple(bounds)
         self._texts = [*map(floatToGoString, self._bounds), "+Inf"]
-        self._series: dict[tuple[str, ...], Observations] = {}
+        self._series: dict[tuple[str, ...], HistogramSeries] = {}
         if not labels:
             self.labels()
         registry.register(self)
 
-    def labels(self, *values: str) -> Observations:
+    def labels(self, *values: str) -> HistogramSeries:
         """The series with these values of the labels."""
         found = self._series.get(values)
         if found is None:
-            found = self._series[values] = Observations(self._bounds)
+            found = self._series[values] = HistogramSeries(self._bounds)
         return found
 
     def observe(self, value: float) -> None:
