@@ -18,6 +18,7 @@ from volcano_py.api import core
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
+from volcano_py.scheduler.profiles.cluster_events import GroupChanged, PodChanged
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import BindPod, EvictPod
 from volcano_py.scheduler.profiles.release import V1_37
@@ -118,7 +119,7 @@ def _scheduler(nodes: int) -> PodScheduler:
 
 def _add(scheduler: PodScheduler, pod: core.Pod) -> None:
     scheduler.cluster.model.upsert("Pod", pod)
-    scheduler.add_pod(scheduler.cluster.info(pod), 0.0)
+    scheduler.handle(PodChanged(None, scheduler.cluster.info(pod)), 0.0)
 
 
 def _add_group(
@@ -131,7 +132,10 @@ def _add_group(
         spec["disruptionMode"] = {"all": {}}
     manifest = {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec}
     kind = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
-    scheduler.set_group(from_manifest(PodGroup, {**kind, **manifest}), 0.0)
+    scheduler.handle(
+        GroupChanged(f"default/{name}", from_manifest(PodGroup, {**kind, **manifest})),
+        0.0,
+    )
 
 
 def _pod(

@@ -22,6 +22,7 @@ from volcano_py.api.kinds import POD
 from volcano_py.kube.informer import Informer
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.pods.operations import operations
+from volcano_py.scheduler.profiles.cluster_events import PodChanged
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import EvictPod
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
@@ -140,7 +141,7 @@ def _model(nodes: int) -> Model:
 def _add(scheduler: PodScheduler, pods: Iterator[core.Pod]) -> None:
     for pod in pods:
         scheduler.cluster.model.upsert("Pod", pod)
-        scheduler.add_pod(scheduler.cluster.info(pod), 0.0)
+        scheduler.handle(PodChanged(None, scheduler.cluster.info(pod)), 0.0)
     assert len(scheduler.cluster.columns)  # before the clock starts
     gc.collect()
     gc.freeze()  # as the cache does

@@ -30,7 +30,7 @@ class Bench:
         self.world = World(ProfileCluster(), lambda decision: None)
         self.cluster = self.world.cluster
         for n in nodes:
-            self.cluster.set_node(node(n))
+            self.cluster.put_node(None, node(n))
         for space in namespaces:
             self.cluster.model.upsert("Namespace", from_manifest(core.Namespace, space))
         for i, p in enumerate(pods or ()):

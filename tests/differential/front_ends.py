@@ -14,6 +14,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.framework.begin_cycle import begin_cycle
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.profiles.cluster_events import NodeChanged, PodChanged
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -88,13 +89,13 @@ def of_profile(objects: Sequence[Manifest], rule: Rule) -> dict[str, float]:
     scheduler = PodScheduler(load(document))
     for o in objects:
         if o["kind"] == "Node":
-            scheduler.set_node(from_manifest(Node, o), 0.0)
+            scheduler.handle(NodeChanged(None, from_manifest(Node, o)), 0.0)
     pending: PodInfo | None = None
     for o in objects:
         if o["kind"] == "Pod":
             info = PodInfo(from_manifest(Pod, {**o, "spec": {**o["spec"], "schedulerName": "default-scheduler"}}))
             if info.node:
-                scheduler.add_pod(info, 0.0)
+                scheduler.handle(PodChanged(None, info), 0.0)
             else:
                 pending = info
     assert pending is not None

@@ -20,6 +20,7 @@ from volcano_py.scheduler.model.jobs.pre_bind import BindVolume
 from volcano_py.scheduler.model.nodes.sample_size import DEFAULT_SAMPLE
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.scheduler.pods.feed import Feed
+from volcano_py.scheduler.profiles.cluster_events import BindEnded
 from volcano_py.scheduler.profiles.configuration import load as load_profiles
 from volcano_py.scheduler.profiles.decisions import BindPod, EvictPod
 from volcano_py.scheduler.profiles.registry import REGISTRY as PROFILE_REGISTRY
@@ -69,7 +70,7 @@ class _Cluster:
                 for decision in decided:
                     if isinstance(decision, BindPod):
                         self._put_pod(self._bound(self.pods[decision.pod.key], decision.node))
-                        self.scheduler.bind_result(decision.pod.key, "", float(self.now))
+                        self.scheduler.handle(BindEnded(decision.pod.key, ""), float(self.now))
                     elif isinstance(decision, EvictPod):
                         self._delete_pod(decision.pod.key)
         self.recorder.begin(CONF, float(self.now), 0, None, None, DEFAULT_SAMPLE)

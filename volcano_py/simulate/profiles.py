@@ -20,6 +20,16 @@ from volcano_py.api.gang import POD_GROUP_INITIALLY_SCHEDULED as INITIALLY
 from volcano_py.api.meta import format_time, parse_time
 from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
+from volcano_py.scheduler.profiles.cluster_events import (
+    BindEnded,
+    ClaimObjectChanged,
+    ClusterChange,
+    CompositeChanged,
+    GroupChanged,
+    NodeChanged,
+    ObjectChanged,
+    PodChanged,
+)
 from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, features_of, load
 from volcano_py.scheduler.profiles.decisions import (
     BindPod,
@@ -247,7 +257,7 @@ class _World:
         key, uid = bind.pod.key, bind.pod.pod.metadata.uid
         operation = plan.Bind(bind.pod.namespace, bind.pod.name, uid, bind.node, "", steps=bind.steps)
         why = self._writes.carry_out([operation]).get(uid, "")
-        for decision in self._scheduler.bind_result(key, why, self._now, uid):
+        for decision in self._scheduler.handle(BindEnded(key, why, uid), self._now):
             self._carry_out(decision)
         return not why
 
@@ -267,6 +277,9 @@ class _World:
             _condition(status, INITIALLY, str(decision.ok), decision.reason, decision.message)
             self._store(path, group)
 
+    def _handle(self, event: ClusterChange) -> None:
+        self._scheduler.handle(event, self._now)
+
     def _put(self, manifest: Manifest) -> None:
         self._store(_path(manifest), manifest)
 
@@ -274,23 +287,20 @@ class _World:
         self._objects[path] = manifest
         match manifest["kind"]:
             case _ if ObjectKind.of(manifest) in self._scheduler.reads:
-                self._scheduler.set_object(manifest, self._now)
+                self._handle(ObjectChanged(manifest))
             case "Pod":
                 pod = PodInfo(_read(core.Pod, manifest))
                 old = self._pods.get(pod.key)
                 self._pods[pod.key] = pod
-                if old is None:
-                    self._scheduler.add_pod(pod, self._now)
-                else:
-                    self._scheduler.update_pod(old, pod, self._now)
+                self._handle(PodChanged(old, pod))
             case "Node":
-                self._scheduler.set_node(_read(core.Node, manifest), self._now)
+                self._handle(NodeChanged(None, _read(core.Node, manifest)))
             case "PodGroup":
-                self._scheduler.set_group(_read(gang.PodGroup, manifest), self._now)
+                self._handle(GroupChanged(path[1], _read(gang.PodGroup, manifest)))
             case "CompositePodGroup":
-                self._scheduler.set_composite(_read(gang.CompositePodGroup, manifest), self._now)
+                self._handle(CompositeChanged(path[1], _read(gang.CompositePodGroup, manifest)))
             case kind if kind in CLAIM_KINDS:
-                self._scheduler.set_claim_object(kind, _read(STRUCTS[kind], manifest), self._now)
+                self._handle(ClaimObjectChanged(kind, None, _read(STRUCTS[kind], manifest)))
             case kind if kind in _OTHERS:
                 self._scheduler.cluster.model.upsert(kind, _read(_OTHERS[kind], manifest))
 
@@ -302,19 +312,19 @@ class _World:
         kind, key = path
         match kind:
             case _ if ObjectKind.of(gone) in self._scheduler.reads:
-                self._scheduler.delete_object(gone, self._now)
+                self._handle(ObjectChanged(gone, deleted=True))
             case "Pod":
-                self._scheduler.delete_pod(self._pods.pop(key), self._now)
+                self._handle(PodChanged(self._pods.pop(key), None))
                 for claim in release_claims(self._objects, [gone], lambda kind, key: self._delete((kind, key))):
                     self._put(claim)
             case "Node":
-                self._scheduler.delete_node(key, self._now)
+                self._handle(NodeChanged(_read(core.Node, gone), None))
             case "PodGroup":
-                self._scheduler.delete_group(key, self._now)
+                self._handle(GroupChanged(key, None))
             case "CompositePodGroup":
-                self._scheduler.delete_composite(key, self._now)
+                self._handle(CompositeChanged(key, None))
             case _ if kind in CLAIM_KINDS:
-                self._scheduler.delete_claim_object(kind, key, self._now)
+                self._handle(ClaimObjectChanged(kind, _read(STRUCTS[kind], gone), None))
             case _:
                 namespace, _, name = key.rpartition("/")
                 self._scheduler.cluster.model.remove(kind, namespace, name)

@@ -13,6 +13,7 @@ from tests.scheduler.profiles import all_points
 from tests.scheduler.profiles.all_points import CALLS, AllPoints
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.cli.main import main
+from volcano_py.scheduler.profiles.cluster_events import BindEnded, PermitAllowed
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Reserve
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -93,7 +94,7 @@ def test_a_binding_that_the_api_server_rejects_is_undone_in_reverse() -> None:
     t = trial(Last)
     t.pod("a")
     t.run()
-    t.scheduler.bind_result("default/a", "conflict", 0)
+    t.scheduler.handle(BindEnded("default/a", "conflict"), 0)
     assert CALLS[-3:] == ["Last unreserve a n2", "unreserve a n2", "preEnqueue a"]
     assert "postBind a n2" not in CALLS
     t.check()
@@ -104,7 +105,7 @@ def test_a_waiting_pod_continues_at_the_next_point() -> None:
     t.pod("a", labels={"wait": ""})
     t.run()
     assert [*SEARCH, *BIND[:2]] == CALLS
-    t.bind(t.scheduler.allow("default/a", "AllPoints", 3))
+    t.bind(t.scheduler.handle(PermitAllowed("default/a", "AllPoints"), 3))
     assert CALLS == SEARCH + BIND
     t.check()
 

@@ -12,6 +12,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.cluster_events import NodeChanged, PodChanged
 from volcano_py.scheduler.profiles.columns import SomeColumns
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import BindPod
@@ -176,9 +177,9 @@ def test_both_forms_agree(
     scheduler = PodScheduler(load(config(strategy)))
     cluster: ProfileCluster = scheduler.cluster
     for i, fields in enumerate(machines):
-        scheduler.set_node(node_of(i, fields), 0.0)
+        scheduler.handle(NodeChanged(None, node_of(i, fields)), 0.0)
     for i, (spec, at) in enumerate(there):
-        scheduler.add_pod(pod_of(f"p{i}", spec, f"n{at}"), 0.0)
+        scheduler.handle(PodChanged(None, pod_of(f"p{i}", spec, f"n{at}")), 0.0)
     pod, columns = pod_of("new", wanted), cluster.columns
     odd = SomeColumns(columns, np.arange(0, len(columns), 2))
     profile = scheduler._profiles["default-scheduler"]
@@ -209,42 +210,42 @@ def test_kept_results_equal_those_of_a_new_scheduler(
     kept = PodScheduler(load({}))
     bound: dict[str, PodInfo] = {}
     for i, fields in enumerate(machines):
-        kept.set_node(node_of(i, fields), 0.0)
+        kept.handle(NodeChanged(None, node_of(i, fields)), 0.0)
     for turn, choice in enumerate(course):
         if choice > 7 and bound:  # a pod ends
-            kept.delete_pod(bound.pop(next(iter(bound))), 0.0)
+            kept.handle(PodChanged(bound.pop(next(iter(bound))), None), 0.0)
             continue
         if choice == 7:  # a node changes
             machines[0] = {**machines[0], "cordoned": not machines[0]["cordoned"]}
-            kept.set_node(node_of(0, machines[0]), 0.0)
+            kept.handle(NodeChanged(None, node_of(0, machines[0])), 0.0)
             continue
         name, spec = f"p{turn}", shapes[choice % len(shapes)]
         fresh = PodScheduler(load({}))
         for i, fields in enumerate(machines):
-            fresh.set_node(node_of(i, fields), 0.0)
+            fresh.handle(NodeChanged(None, node_of(i, fields)), 0.0)
         for other in bound.values():
-            fresh.add_pod(other, 0.0)
+            fresh.handle(PodChanged(None, other), 0.0)
         answers = []
         for scheduler in (kept, fresh):
-            scheduler.add_pod(pod_of(name, spec), 0.0)
+            scheduler.handle(PodChanged(None, pod_of(name, spec)), 0.0)
             decided = scheduler.attempt(0.0) or []
             answers.append([(type(d).__name__, getattr(d, "node", ""), getattr(d, "message", "")) for d in decided])
         assert answers[0] == answers[1]
         placed = next((a[1] for a in answers[0] if a[0] == BindPod.__name__), "")
         if placed:
             bound[f"default/{name}"] = pod_of(name, spec, placed)
-            kept.update_pod(pod_of(name, spec), bound[f"default/{name}"], 0.0)
+            kept.handle(PodChanged(pod_of(name, spec), bound[f"default/{name}"]), 0.0)
         else:
-            kept.delete_pod(pod_of(name, spec), 0.0)
+            kept.handle(PodChanged(pod_of(name, spec), None), 0.0)
 
 
 def cluster_of(machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]]) -> PodScheduler:
     """A scheduler with these nodes, and pods on them by the number of their node."""
     scheduler = PodScheduler(load({}))
     for i, fields in enumerate(machines):
-        scheduler.set_node(node_of(i, fields), 0.0)
+        scheduler.handle(NodeChanged(None, node_of(i, fields)), 0.0)
     for i, (spec, at) in enumerate(there):
-        scheduler.add_pod(pod_of(f"p{i:0{1 + at % 2}}", spec, f"n{at}"), 0.0)
+        scheduler.handle(PodChanged(None, pod_of(f"p{i:0{1 + at % 2}}", spec, f"n{at}")), 0.0)
     return scheduler
 
 

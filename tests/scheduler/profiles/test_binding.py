@@ -7,6 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scheduler.profiles.trial import Trial, node, pod
+from volcano_py.scheduler.profiles.cluster_events import (
+    BindEnded,
+    NodeChanged,
+    PermitAllowed,
+    PermitRejected,
+    PodChanged,
+)
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, BindPod, EvictPod, Fail
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import PODS, ActionType, Interest
@@ -86,7 +93,7 @@ def test_a_waiting_pod_keeps_its_capacity_and_others_continue(trial: Trial) -> N
     assert waiting(trial) == ["a"]
     trial.check()
     assert trial.scheduler.next_deadline() == 30
-    assert trial.scheduler.allow("default/a", "Hold", 1) == [BindPod(trial.pods["default/a"], "n1")]
+    assert trial.scheduler.handle(PermitAllowed("default/a", "Hold"), 1) == [BindPod(trial.pods["default/a"], "n1")]
 
 
 def test_a_wait_that_ends_frees_the_capacity(trial: Trial) -> None:
@@ -111,10 +118,10 @@ def test_the_shortest_open_wait_decides_and_all_plugins_must_allow() -> None:
     t.node("n1")
     t.pod("a", labels={"hold": "5"})
     t.run()
-    assert t.scheduler.allow("default/a", "Hold", 1) == []
-    assert t.scheduler.allow("default/a", "Hold", 1) == []
+    assert t.scheduler.handle(PermitAllowed("default/a", "Hold"), 1) == []
+    assert t.scheduler.handle(PermitAllowed("default/a", "Hold"), 1) == []
     assert t.scheduler.waiting_pods()[0].deadlines == {"HoldToo": 5}
-    assert len(t.scheduler.allow("default/a", "HoldToo", 1)) == 1
+    assert len(t.scheduler.handle(PermitAllowed("default/a", "HoldToo"), 1)) == 1
     t.check()
 
 
@@ -122,7 +129,7 @@ def test_a_rejected_pod_is_not_tried_before_an_event_of_the_plugin(trial: Trial)
     trial.pod("a", labels={"hold": "60"})
     trial.pod("other", node="n1")
     trial.run()
-    decided = trial.scheduler.reject("default/a", "Hold", "no more", 1)
+    decided = trial.scheduler.handle(PermitRejected("default/a", "Hold", "no more"), 1)
     assert decided == [Fail(trial.pods["default/a"], "no more")]
     assert trial.scheduler.attempt(1) is None
     trial.delete("other")
@@ -136,7 +143,7 @@ def test_an_event_while_the_pod_waits_counts(trial: Trial) -> None:
     trial.pod("other", node="n1")
     trial.run()
     trial.delete("other")
-    trial.scheduler.reject("default/a", "Hold", "no more", 0)
+    trial.scheduler.handle(PermitRejected("default/a", "Hold", "no more"), 0)
     trial.tick(2)
     trial.run()
     assert waiting(trial) == ["a"]
@@ -167,7 +174,7 @@ def test_a_failed_binding_is_undone_and_retried(trial: Trial) -> None:
     trial.pod("b", cpu=2)
     trial.run()
     assert trial.scheduler.attempt(0) is None
-    decided = trial.scheduler.bind_result("default/a", "conflict", 0)
+    decided = trial.scheduler.handle(BindEnded("default/a", "conflict"), 0)
     assert decided == [Fail(trial.pods["default/a"], "binding rejected: conflict", SCHEDULER_ERROR)]
     trial.check()
     trial.tick(2)
@@ -180,9 +187,9 @@ def test_a_result_for_a_deleted_pod_of_the_same_name_is_ignored(trial: Trial) ->
     trial.delete("a")
     trial.pod("a", uid="second")
     trial.run()
-    assert trial.scheduler.bind_result("default/a", "conflict", 0, uid="a") == []
-    assert trial.scheduler.bind_result("default/a", "", 0, uid="second") == []
-    trial.scheduler.update_pod(trial.pods["default/a"], trial.pods["default/a"].on("n1"), 0)
+    assert trial.scheduler.handle(BindEnded("default/a", "conflict", "a"), 0) == []
+    assert trial.scheduler.handle(BindEnded("default/a", "", "second"), 0) == []
+    trial.scheduler.handle(PodChanged(trial.pods["default/a"], trial.pods["default/a"].on("n1")), 0)
     trial.pods["default/a"] = trial.pods["default/a"].on("n1")
 
 
@@ -202,7 +209,7 @@ def test_a_waiting_pod_that_begins_to_terminate_releases_its_capacity(trial: Tri
     trial.run()
     new = pod("a", 2, labels={"hold": "60"})
     new.pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    trial.scheduler.update_pod(old, new, 0)
+    trial.scheduler.handle(PodChanged(old, new), 0)
     assert waiting(trial) == []
     del trial.pods["default/a"]
     trial.pod("b", cpu=2)
@@ -212,7 +219,7 @@ def test_a_waiting_pod_that_begins_to_terminate_releases_its_capacity(trial: Tri
 def test_a_node_that_disappears_before_the_binding_is_undone(trial: Trial) -> None:
     trial.pod("a", labels={"hold": "60"})
     trial.run()
-    trial.scheduler.delete_node("n1", 1)
+    trial.scheduler.handle(NodeChanged(node("n1"), None), 1)
     trial.node("n2")
     trial.tick(3)
     trial.run()
@@ -224,10 +231,10 @@ def test_a_node_that_disappears_before_the_binding_is_undone(trial: Trial) -> No
 def test_a_node_that_disappears_while_the_binding_is_written_leaves_it_to_the_api_server(trial: Trial) -> None:
     trial.pod("a")
     decided = trial.run()
-    trial.scheduler.delete_node("n1", 1)
+    trial.scheduler.handle(NodeChanged(node("n1"), None), 1)
     trial.bind(decided)
     assert trial.places() == {"a": "n1"}
-    trial.scheduler.set_node(node("n1", 2), 2)
+    trial.scheduler.handle(NodeChanged(None, node("n1", 2)), 2)
     trial.check()
 
 
@@ -238,7 +245,7 @@ def test_a_pod_that_another_scheduler_binds_is_counted_there_only(trial: Trial) 
     here = trial.scheduler.waiting_pods()[0].node
     there = "n1" if here == "n2" else "n2"
     trial.pods["default/a"] = old.on(there)
-    trial.scheduler.update_pod(old, trial.pods["default/a"], 1)
+    trial.scheduler.handle(PodChanged(old, trial.pods["default/a"]), 1)
     assert waiting(trial) == []
 
 
@@ -246,9 +253,9 @@ def test_the_watch_may_confirm_a_binding_before_its_result(trial: Trial) -> None
     old = trial.pod("a")
     trial.run()
     trial.pods["default/a"] = old.on("n1")
-    trial.scheduler.update_pod(old, trial.pods["default/a"], 1)
+    trial.scheduler.handle(PodChanged(old, trial.pods["default/a"]), 1)
     trial.check()
-    assert trial.scheduler.bind_result("default/a", "unknown outcome", 2) == []
+    assert trial.scheduler.handle(BindEnded("default/a", "unknown outcome"), 2) == []
 
 
 def test_a_victim_that_waits_is_cancelled_not_evicted(trial: Trial) -> None:

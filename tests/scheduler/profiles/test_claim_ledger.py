@@ -22,6 +22,7 @@ from volcano_py.scheduler.model import plan
 from volcano_py.scheduler.model.plan import Operation
 from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.operations import operations
+from volcano_py.scheduler.profiles.cluster_events import BindEnded, PermitAllowed, PlaceFreed
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.configuration import FEATURES, load
 from volcano_py.scheduler.profiles.decisions import Decision, Patch
@@ -186,7 +187,7 @@ class MixedHistory(History):
     def allow_some(self) -> None:
         for held in self.scheduler.waiting_pods():
             if not self.failing or self.rng.random() < 0.4:
-                self.carry(self.scheduler.allow(held.pod.key, Hold.name, self.world.seconds))
+                self.carry(self.scheduler.handle(PermitAllowed(held.pod.key, Hold.name), self.world.seconds))
                 self.check()
 
     def carry(self, decisions: Sequence[Decision]) -> None:
@@ -206,9 +207,9 @@ class MixedHistory(History):
             self.world.cluster.forget(op)
         if isinstance(op, plan.Bind) and op.uid in self.mine:
             key, why = self.mine.pop(op.uid), result.message or result.outcome if failed else ""
-            self.waiting += self.scheduler.bind_result(key, why, self.world.seconds, op.uid)
+            self.waiting += self.scheduler.handle(BindEnded(key, why, op.uid), self.world.seconds)
         elif isinstance(op, plan.Bind) and failed and (pod := self.scheduler.cluster.pod(f"{op.namespace}/{op.name}")):
-            self.scheduler.place_freed(pod, op.node, self.world.seconds)
+            self.scheduler.handle(PlaceFreed(pod, op.node), self.world.seconds)
         if failed:
             self.refresh(op)
 

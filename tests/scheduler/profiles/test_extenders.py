@@ -9,6 +9,7 @@ import pytest
 
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.scheduler.profiles.attempts.binding import LONGEST_BINDING
+from volcano_py.scheduler.profiles.cluster_events import CallAnswered, PodChanged
 from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, load
 from volcano_py.scheduler.profiles.decisions import Ask, BindPod, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
@@ -35,7 +36,7 @@ def run(t: Trial, **replies: Reply | Answer) -> list[tuple[str, Any]]:
             called.append((verb, body))
             reply = replies[verb]
             answer = reply if isinstance(reply, Answer) else Answer(reply(body))
-            todo += t.scheduler.answered(d.number, answer, t.now)
+            todo += t.scheduler.handle(CallAnswered(d.number, answer), t.now)
         elif isinstance(d, BindPod):
             todo += t.bind([d])
         t.decided += [d]
@@ -91,7 +92,7 @@ def test_bind_replaces_the_binding_of_the_scheduler() -> None:
     assert called[0][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": "a", "Node": node}
     assert not any(isinstance(d, BindPod) for d in t.decided)
     t.pods[waiting.key] = waiting.on(node)
-    t.scheduler.update_pod(waiting, t.pods[waiting.key], t.now)
+    t.scheduler.handle(PodChanged(waiting, t.pods[waiting.key]), t.now)
     assert "default/a" not in t.scheduler
     t.tick(LONGEST_BINDING)
     assert t.messages() == {}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.scheduler.profiles.trial import Trial
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.cluster_events import ObjectChanged
 from volcano_py.scheduler.profiles.decisions import Decision, Patch
 from volcano_py.scheduler.profiles.plugins.gangs.gang_permit import POD_GROUP, GangPermit
 
@@ -27,7 +28,7 @@ def trial(group: dict[str, Any] = GROUP, **arguments: Any) -> tuple[Trial, GangP
     t = Trial(config={"profiles": [{"plugins": plugins, "pluginConfig": given}]})
     (plugin,) = t.scheduler._profiles["default-scheduler"].permit
     assert isinstance(plugin, GangPermit)
-    t.scheduler.set_object(group, 0)
+    t.scheduler.handle(ObjectChanged(group), 0)
     return t, plugin
 
 
@@ -46,7 +47,7 @@ def statuses(t: Trial, decided: list[Decision]) -> list[dict[str, Any]]:
         found.append(patch.patch["status"])
         old = t.scheduler._world.objects.get(POD_GROUP, "default/g")
         assert old is not None
-        t.scheduler.set_object({**old, **patch.patch}, t.now)
+        t.scheduler.handle(ObjectChanged({**old, **patch.patch}), t.now)
     return found
 
 
@@ -80,7 +81,7 @@ def test_tables_end_with_the_group() -> None:
     assert tables(plugin)[2] == 1, "the group is removed"
     t.delete("a")
     t.delete("b")
-    t.scheduler.delete_object(GROUP, t.now)
+    t.scheduler.handle(ObjectChanged(GROUP, deleted=True), t.now)
     assert tables(plugin) == (0, 0, 0)
 
 
@@ -95,7 +96,7 @@ def test_the_deletion_of_a_waiting_member_rejects_the_others() -> None:
     t.delete("a")
     assert tables(plugin)[1] == 0
     t.delete("b")
-    t.scheduler.delete_object(GROUP, t.now)
+    t.scheduler.handle(ObjectChanged(GROUP, deleted=True), t.now)
     assert tables(plugin) == (0, 0, 0)
     t.check()
 

@@ -17,6 +17,7 @@ from tests.scheduler.profiles.trial import node as made_node
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import NodeStatus
 from volcano_py.api.gang import PodGroup
+from volcano_py.scheduler.profiles.cluster_events import GroupChanged, NodeChanged, PodChanged
 from volcano_py.scheduler.profiles.groups import preemption
 from volcano_py.scheduler.profiles.groups.attempt import GroupAttempt
 from volcano_py.scheduler.profiles.groups.room import rooms
@@ -39,7 +40,7 @@ def add_group(t: Trial, name: str, spec: dict[str, Any]) -> None:
     manifest = {"kind": "PodGroup", "metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec}
     found = from_manifest(PodGroup, manifest)
     assert isinstance(found, PodGroup)
-    t.scheduler.set_group(found, 0)
+    t.scheduler.handle(GroupChanged(found.key, found), 0)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> Callable[[], int]:
@@ -73,7 +74,7 @@ def test_a_new_member_with_a_scheduling_gate_gates_the_group() -> None:
     t.pod("a", schedulingGroup={"podGroupName": "g"})
     t.pod("b", schedulingGroup={"podGroupName": "g"}, schedulingGates=[{"name": "example.com/wait"}])
     assert t.settle() == {}
-    t.scheduler.delete_pod(t.scheduler.cluster.members["default/g"]["default/b"], 0)
+    t.scheduler.handle(PodChanged(t.scheduler.cluster.members["default/g"]["default/b"], None), 0)
     assert sorted(t.settle()) == ["a"]
 
 
@@ -134,7 +135,10 @@ def test_a_placement_has_room_for_all_pods_that_fit_there_together() -> None:
         free = [(r.randint(0, 6), r.randint(0, 3)) for _ in range(r.randint(1, 3))]
         for i, (cpu, pods) in enumerate(free):
             amounts: dict[str, str | int | float] = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
-            t.scheduler.set_node(msgspec.structs.replace(made_node(f"n{i}"), status=NodeStatus(allocatable=amounts)), 0)
+            t.scheduler.handle(
+                NodeChanged(None, msgspec.structs.replace(made_node(f"n{i}"), status=NodeStatus(allocatable=amounts))),
+                0,
+            )
         wanted = [r.randint(0, 3) for _ in range(r.randint(1, 5))]
         infos = [t.pod(f"p{i}", cpu=cpu) for i, cpu in enumerate(wanted)]
         cluster = t.scheduler.cluster

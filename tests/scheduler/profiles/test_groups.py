@@ -10,6 +10,7 @@ from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.gang import PodGroup
 from volcano_py.scheduler.framework.search.node_rules import LOCAL
+from volcano_py.scheduler.profiles.cluster_events import BindEnded, GroupChanged
 from volcano_py.scheduler.profiles.decisions import EvictPod
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import Filter
@@ -32,7 +33,7 @@ def group(count: int, uid: str = "1") -> PodGroup:
 def trial() -> Trial:
     t = Trial(features=GATES)
     t.node("n1", cpu=2)
-    t.scheduler.set_group(group(2), 0)
+    t.scheduler.handle(GroupChanged("default/g", group(2)), 0)
     return t
 
 
@@ -50,11 +51,11 @@ def test_a_group_that_does_not_fit_is_not_tried_forever() -> None:
 def test_recreated_members_belong_to_the_recreated_group() -> None:
     t = Trial(features=GATES)
     t.node("n1", cpu=2)
-    t.scheduler.set_group(group(1), 0)
+    t.scheduler.handle(GroupChanged("default/g", group(1)), 0)
     t.pod("a", schedulingGroup={"podGroupName": "g"})
     decided = t.run()
-    t.scheduler.set_group(group(3, uid="2"), 0)
-    t.scheduler.bind_result("default/a", "conflict", 0)
+    t.scheduler.handle(GroupChanged("default/g", group(3, uid="2")), 0)
+    t.scheduler.handle(BindEnded("default/a", "conflict"), 0)
     assert t.scheduler.attempt(0) is None, "the new group waits for three members"
     assert decided
     t.check()
@@ -63,7 +64,8 @@ def test_recreated_members_belong_to_the_recreated_group() -> None:
 def put_group(t: Trial, name: str, mode: str, priority: int | None = None) -> None:
     metadata = {"name": name, "namespace": "default", "uid": name}
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode, "priority": priority}
-    t.scheduler.set_group(from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec}), 0)
+    found = from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec})
+    t.scheduler.handle(GroupChanged(f"default/{name}", found), 0)
 
 
 def two_gangs(mode: str, priority: int | None = None) -> Trial:
@@ -179,7 +181,8 @@ def test_putting_back_victims_evaluates_only_the_nodes_of_placed_pods() -> None:
             t.pod(f"v{n}-{i}", nodeName=f"n{n}")
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 5}
     metadata = {"name": "g", "namespace": "default", "uid": "g"}
-    t.scheduler.set_group(from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec}), 0)
+    found = from_manifest(PodGroup, {"kind": "PodGroup", "metadata": metadata, "spec": spec})
+    t.scheduler.handle(GroupChanged("default/g", found), 0)
     for name in ("a", "b"):
         t.pod(name, cpu=2, priority=5, schedulingGroup={"podGroupName": "g"})
     Counting.calls.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.scheduler.profiles.trial import Trial, node
 from volcano_py.scheduler.framework.held_nodes import TEXT
+from volcano_py.scheduler.profiles.cluster_events import NodeReleased
 from volcano_py.scheduler.profiles.decisions import BindPod, Decision, EvictPod, Fail
 
 
@@ -35,5 +36,5 @@ def test_a_pod_is_tried_again_when_its_node_is_released() -> None:
     model.hold({})
     trial.tick(20)
     assert not bound(trial.run())  # no event has reached the queue
-    trial.scheduler.node_released(node("a", 4), trial.now)
+    trial.scheduler.handle(NodeReleased(node("a", 4)), trial.now)
     assert bound(trial.run()) == {"default/p": "a"}

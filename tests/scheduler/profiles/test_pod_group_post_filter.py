@@ -26,6 +26,7 @@ from volcano_py.profile_plugin import (
     unschedulable,
 )
 from volcano_py.scheduler.pods.group_metrics import GroupMetrics
+from volcano_py.scheduler.profiles.cluster_events import GroupChanged
 from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError, load
 from volcano_py.scheduler.profiles.decisions import EvictPod, GroupCondition, Nominate
 from volcano_py.scheduler.profiles.release import V1_36, V1_37
@@ -84,7 +85,7 @@ def trial(*plugins: type[PodGroupPostFilter], points: Mapping[str, Any] | None =
     }
     found = from_manifest(PodGroup, manifest)
     assert isinstance(found, PodGroup)
-    t.scheduler.set_group(found, 0)
+    t.scheduler.handle(GroupChanged(found.key, found), 0)
     return t
 
 

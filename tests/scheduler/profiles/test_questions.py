@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
+from volcano_py.scheduler.profiles.cluster_events import CallAnswered
 from volcano_py.scheduler.profiles.decisions import Ask, BindPod, Decision, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -96,7 +97,7 @@ def answered(t: Trial, reason: Callable[[str], str]) -> list[str]:
         if isinstance(d, Ask):
             called.append(d.call.url)
             if d.number:
-                todo += t.scheduler.answered(d.number, Answer(reason(d.call.url)), t.now)
+                todo += t.scheduler.handle(CallAnswered(d.number, Answer(reason(d.call.url))), t.now)
         elif isinstance(d, BindPod):
             todo += t.bind([d])
         todo += t.run()
@@ -110,7 +111,7 @@ def test_each_point_sends_one_call_and_others_continue_meanwhile() -> None:
     t.bind(t.run()[1:])
     assert t.places().keys() == {"b"}
     t.check()
-    t.scheduler.answered("1", Answer(""), 0)
+    t.scheduler.handle(CallAnswered("1", Answer("")), 0)
     assert answered(t, lambda point: "") == POINTS[1:]
     assert t.places().keys() == {"a", "b"}
     t.check()
@@ -138,12 +139,12 @@ def test_a_pod_that_is_deleted_while_it_waits_for_a_response_leaves_nothing(poin
     todo = t.run()
     calls = [d for d in todo if isinstance(d, Ask)]
     while calls and calls[0].call.url != point:
-        decided = t.scheduler.answered(calls[0].number, Answer(""), 0) + t.run()
+        decided = t.scheduler.handle(CallAnswered(calls[0].number, Answer("")), 0) + t.run()
         calls = [d for d in decided if isinstance(d, Ask)]
     t.check()
     t.delete("a")
     t.check()
-    assert not any(isinstance(d, BindPod) for d in t.scheduler.answered(calls[0].number, Answer(""), 0))
+    assert not any(isinstance(d, BindPod) for d in t.scheduler.handle(CallAnswered(calls[0].number, Answer("")), 0))
     assert t.scheduler.attempt(0) is None
 
 

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from tests import waiting
 from tests.scheduler.profiles.trial import Trial
+from volcano_py.scheduler.profiles.cluster_events import CallAnswered
 from volcano_py.scheduler.profiles.decisions import Ask, BindPod, Decision, EvictPod
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.remote.plugin_requests import PluginRequests
@@ -63,7 +64,7 @@ class Driver:
 
     def _answered(self, number: str, answer: Answer) -> None:
         self.open -= 1
-        self.send(self.trial.scheduler.answered(number, answer, self.trial.now))
+        self.send(self.trial.scheduler.handle(CallAnswered(number, answer), self.trial.now))
 
     def send(self, decisions: list[Decision]) -> None:
         self.trial.decided += decisions

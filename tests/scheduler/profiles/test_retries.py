@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.profiles.trial import Trial
+from volcano_py.scheduler.profiles.cluster_events import CallAnswered
 from volcano_py.scheduler.profiles.configuration import ProfilesConfigurationError
 from volcano_py.scheduler.profiles.decisions import Ask
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call
@@ -146,7 +147,7 @@ def test_an_event_before_the_response_counts(point: str) -> None:
     t.pod("a")
     calls = [d for d in t.run() if isinstance(d, Ask)]
     _node_label(t)
-    t.decided += t.scheduler.answered(calls[0].number, Answer("no"), t.now)
+    t.decided += t.scheduler.handle(CallAnswered(calls[0].number, Answer("no")), t.now)
     t.run()
     assert t.messages()["a"].endswith("no") or "no" in t.messages()["a"]
     Late.at = ""

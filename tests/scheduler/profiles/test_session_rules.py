@@ -35,6 +35,7 @@ from volcano_py.profile_plugin import (
 )
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.profiles import configuration as profiles
+from volcano_py.scheduler.profiles.cluster_events import BoundBySession, NodeChanged, ObjectChanged
 from volcano_py.scheduler.profiles.registry import REGISTRY, of
 from volcano_py.scheduler.run_once import REGISTRY as SESSION_REGISTRY
 from volcano_py.simulate.cycles import CycleResult, Simulation
@@ -329,7 +330,7 @@ def test_post_bind_is_called_for_a_pod_that_the_session_has_bound() -> None:
     assert of_all.pods is not None
     pod = of_all.pods.cluster.pod("default/g-0")
     assert pod is not None
-    of_all.pods.bound_by_session(pod, "b", 0.0)
+    of_all.pods.handle(BoundBySession(pod, "b"), 0.0)
     assert calls == {"Everything g-0 b": 1}
 
 
@@ -401,7 +402,7 @@ def test_the_codes_of_built_in_filters_are_the_results_of_the_plain_form(name: s
     scheduler = with_rules({"nodes": nodes, "jobs": jobs}).pods
     assert scheduler is not None
     annotated = {"name": "o", "namespace": "default", "uid": "o", "annotations": {"volcano.sh/sticky-node": "c"}}
-    scheduler.set_object({"apiVersion": "v1", "kind": "ConfigMap", "metadata": annotated}, 0.0)
+    scheduler.handle(ObjectChanged({"apiVersion": "v1", "kind": "ConfigMap", "metadata": annotated}), 0.0)
     plugin: Any = scheduler.session_rules.selected("batch").filter[list(RULES).index(name)]
     assert plugin.name == name
     rejected = 0
@@ -419,6 +420,6 @@ def test_the_codes_of_built_in_filters_are_the_results_of_the_plain_form(name: s
             assert fitting.tolist() == [status.ok for status in found]
             rejected += len(found) - int(fitting.sum())
         changed = manifests({"nodes": {"d": {"labels": labels, "nvidia.com/gpu": 1}}})[0]
-        scheduler.set_node(from_manifest(Node, changed), 1.0)
+        scheduler.handle(NodeChanged(None, from_manifest(Node, changed)), 1.0)
         scheduler.cluster.model.upsert("Node", from_manifest(Node, changed))
     assert rejected

@@ -8,6 +8,7 @@ from typing import Any
 
 from volcano_py.api.codec import from_manifest
 from volcano_py.api.core import Node, Pod
+from volcano_py.scheduler.profiles.cluster_events import BindEnded, NodeChanged, PodChanged
 from volcano_py.scheduler.profiles.configuration import load
 from volcano_py.scheduler.profiles.decisions import BindPod, Decision, EvictPod, Fail
 from volcano_py.scheduler.profiles.plugin_api.extension_points import ProfilePlugin
@@ -44,16 +45,16 @@ class Trial:
         self.decided: list[Decision] = []
 
     def node(self, name: str, cpu: int = 4, **fields: Any) -> None:
-        self.scheduler.set_node(node(name, cpu, **fields), self.now)
+        self.scheduler.handle(NodeChanged(None, node(name, cpu, **fields)), self.now)
 
     def pod(self, name: str, cpu: int = 1, **fields: Any) -> PodInfo:
         made = pod(name, cpu, **fields)
         self.pods[made.key] = made
-        self.scheduler.add_pod(made, self.now)
+        self.scheduler.handle(PodChanged(None, made), self.now)
         return made
 
     def delete(self, name: str) -> None:
-        self.scheduler.delete_pod(self.pods.pop(f"default/{name}"), self.now)
+        self.scheduler.handle(PodChanged(self.pods.pop(f"default/{name}"), None), self.now)
 
     def run(self) -> list[Decision]:
         """Schedule pods until none is left; bindings stay open."""
@@ -77,10 +78,10 @@ class Trial:
         decided: list[Decision] = []
         for d in decisions:
             if isinstance(d, BindPod) and d.pod.key in self.pods:
-                decided += self.scheduler.bind_result(d.pod.key, "", self.now, d.pod.pod.metadata.uid)
+                decided += self.scheduler.handle(BindEnded(d.pod.key, "", d.pod.pod.metadata.uid), self.now)
                 old = self.pods[d.pod.key]
                 self.pods[d.pod.key] = old.on(d.node)
-                self.scheduler.update_pod(old, self.pods[d.pod.key], self.now)
+                self.scheduler.handle(PodChanged(old, self.pods[d.pod.key]), self.now)
             elif isinstance(d, EvictPod) and d.pod.key in self.pods:
                 self.delete(d.pod.name)
         self.decided += decided

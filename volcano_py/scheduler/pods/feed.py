@@ -12,6 +12,7 @@ from typing import Any
 from volcano_py.api.core import Pod
 from volcano_py.scheduler.model.claims.pod_claims import KINDS as CLAIM_KINDS
 from volcano_py.scheduler.model.jobs.group_names import group_of
+from volcano_py.scheduler.profiles.cluster_events import ClaimObjectChanged, NodeChanged, PodChanged
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
 
 _FINISHED = ("Succeeded", "Failed")
@@ -29,30 +30,17 @@ class Feed:
         if kind == "Pod":
             self._pod(old, new, now)
         elif kind == "Node" and self._scheduler.needs_events:
-            if new is not None:
-                self._scheduler.node_changed(old, new, now)
-            elif old is not None:
-                self._scheduler.node_deleted(old, now)
+            self._scheduler.handle(NodeChanged(old, new), now)
         elif kind in CLAIM_KINDS and self._scheduler.needs_events:
-            self._scheduler.claim_object_changed(kind, old, new, now)
+            self._scheduler.handle(ClaimObjectChanged(kind, old, new), now)
 
     def _pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
         if not (self._is_named(old) or self._is_named(new) or self._scheduler.needs_events):
             return
-        before, after = self._shown(old), self._shown(new)
-        if before is not None and after is not None and before.metadata.uid != after.metadata.uid:
-            self._move(before, None, now)
-            before = None
-        self._move(before, after, now)
-
-    def _move(self, old: Pod | None, new: Pod | None, now: float) -> None:
-        info = self._scheduler.cluster.info
-        if old is None and new is not None:
-            self._scheduler.add_pod(info(new), now)
-        elif old is not None and new is None:
-            self._scheduler.delete_pod(info(old), now)
-        elif old is not None and new is not None:
-            self._scheduler.update_pod(info(old), info(new), now)
+        before, after, info = self._shown(old), self._shown(new), self._scheduler.cluster.info
+        if before is not None or after is not None:
+            event = PodChanged(info(before) if before is not None else None, info(after) if after is not None else None)
+            self._scheduler.handle(event, now)
 
     def _is_named(self, pod: Pod | None) -> bool:
         return pod is not None and pod.spec.scheduler_name in self._names

@@ -30,6 +30,15 @@ from volcano_py.scheduler.pods.feed import Feed
 from volcano_py.scheduler.pods.loop import PodLoop
 from volcano_py.scheduler.pods.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, PodMetrics
 from volcano_py.scheduler.pods.operations import operations
+from volcano_py.scheduler.profiles.cluster_events import (
+    BindEnded,
+    BoundBySession,
+    CallAnswered,
+    NodeReleased,
+    ObjectChanged,
+    PlaceFreed,
+    PodChanged,
+)
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, Ask, BindPod, Decision, EvictPod, Fail, Patch
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
@@ -117,15 +126,15 @@ class LiveProfiles:
     def object_changed(self, old: Any, new: Any) -> None:
         """An object of a kind that a plugin reads."""
         if new is not None:
-            self.scheduler.set_object(new, time.monotonic())
+            self.scheduler.handle(ObjectChanged(new), time.monotonic())
         else:
-            self.scheduler.delete_object(old, time.monotonic())
+            self.scheduler.handle(ObjectChanged(old, deleted=True), time.monotonic())
         self.loop.wake()
 
     def answered(self, number: str, answer: Answer) -> None:
         """What has come of a call that a plugin has made."""
         now = time.monotonic()
-        self._carry_out(self.scheduler.answered(number, answer, now), now)
+        self._carry_out(self.scheduler.handle(CallAnswered(number, answer), now), now)
         self.loop.wake()
 
     async def run(self, *ready: asyncio.Event) -> None:
@@ -161,12 +170,12 @@ class LiveProfiles:
         if binding is not None:
             self._put_back(binding.pod, why or "the binding was not written")
         elif self.scheduler.needs_events and (pod := self._pod_of(operation)) is not None:
-            self.scheduler.place_freed(pod, operation.node, time.monotonic())
+            self.scheduler.handle(PlaceFreed(pod, operation.node), time.monotonic())
             self.loop.wake()
 
     def released(self, node: Node) -> None:
         """A node is no longer held."""
-        self.scheduler.node_released(node, time.monotonic())
+        self.scheduler.handle(NodeReleased(node), time.monotonic())
         self.loop.wake()
 
     def assumes(self, key: str, uid: str) -> bool:
@@ -201,7 +210,7 @@ class LiveProfiles:
             of_session = bool(operation.group) and result.outcome in ("done", "superseded")
             if of_session and (pod := self._pod_of(operation)) is not None:
                 now = time.monotonic()
-                self._carry_out(self.scheduler.bound_by_session(pod, operation.node, now), now)
+                self._carry_out(self.scheduler.handle(BoundBySession(pod, operation.node), now), now)
             return False
         if result.outcome in ("done", "superseded"):
             self._bound(operation.uid)
@@ -220,7 +229,7 @@ class LiveProfiles:
         if binding is None:
             return
         now = time.monotonic()
-        self._carry_out(self.scheduler.bind_result(binding.pod.key, "", now, uid), now)
+        self._carry_out(self.scheduler.handle(BindEnded(binding.pod.key, "", uid), now), now)
         self._report(SCHEDULED, binding.pod, binding.begun)
         if tries is not None:
             self.metrics.scheduled(tries.count, now - tries.since)
@@ -313,8 +322,8 @@ class LiveProfiles:
 
     def _put_back(self, pod: PodInfo, why: str) -> None:
         now = time.monotonic()
-        self._carry_out(self.scheduler.bind_result(pod.key, why, now, pod.pod.metadata.uid), now)
+        self._carry_out(self.scheduler.handle(BindEnded(pod.key, why, pod.pod.metadata.uid), now), now)
         known = self.scheduler.cluster.pod(pod.key)
         is_there = known is not None and known.pod.metadata.uid == pod.pod.metadata.uid
         if is_there and pod.key not in self.scheduler:  # the profiles are newer than the binding
-            self.scheduler.add_pod(pod, now)
+            self.scheduler.handle(PodChanged(None, pod), now)

@@ -31,8 +31,8 @@ _LONGEST_LOG = 200_000
 class ProfileCluster:
     """Nodes with their pods (bound or assumed), and the other objects that rules read.
 
-    `model`: the model that the cache keeps current. Without it the cluster has its own, which `set_node`,
-    `delete_node`, `place` and `unplace` change.
+    `model`: the model that the cache keeps current. Without it the cluster has its own, which `put_node`,
+    `put_claim_object`, `see`, `place` and `unplace` change.
     """
 
     def __init__(self, model: Model | None = None) -> None:
@@ -44,7 +44,8 @@ class ProfileCluster:
         self.members: dict[str, dict[str, PodInfo]] = {}
         """Pod group (which may not exist) to the pods that name it."""
         self.extended = ExtendedUse(self.model)
-        self._owns_model = model is None
+        self.owns_model = model is None
+        """Whether events change the model; otherwise the cache does."""
         self._nodes: dict[str, NodeInfo] = {}
         self._columns: Columns | None = None
         self._with_affinity: dict[str, NodeInfo] = {}
@@ -148,20 +149,32 @@ class ProfileCluster:
 
     # ---- nodes and pods ---------------------------------------------------------------------------------
 
-    def set_node(self, node: Node) -> None:
-        """Add or update a node."""
-        if self._owns_model:
-            self.model.upsert("Node", node)
+    def put_node(self, old: Node | None, new: Node | None) -> Node | None:
+        """Put a node into the model, or remove `old`; returns the node that it had. The pods of a removed node count
+        again when it is created again."""
+        present = new if new is not None else old
+        known = self.nodes.get(present.metadata.name) if present is not None else None
+        if new is not None:
+            self.model.upsert("Node", new)
+        elif known is not None:
+            self.model.remove("Node", "", known.name)
+        return known.node if known is not None else None
 
-    def delete_node(self, name: str) -> None:
-        """Delete a node; its pods count again when the node is created again."""
-        if self._owns_model:
-            self.model.remove("Node", "", name)
+    def put_claim_object(self, kind: str, old: Any, new: Any) -> Any:
+        """Put an object of volumes or devices into the model, or remove `old`; returns the object that it had. Raises
+        ValueError."""
+        metadata = (old if new is None else new).metadata
+        known = self.model.others.get(kind, {}).get(metadata.key)
+        if new is not None:
+            self.model.upsert(kind, new)
+        elif known is not None:
+            self.model.remove(kind, metadata.namespace, metadata.name)
+        return known
 
     def place(self, pod: PodInfo, node: str) -> None:
         """Count a pod on a node: it is bound there, or assumed to be; `unplace` undoes it."""
         self._infos[pod.key] = pod
-        if self._owns_model:
+        if self.owns_model:
             task = self.model.tasks.get(pod.key)
             if task is None or task.pod is not pod.pod:
                 self.model.upsert("Pod", pod.pod)
@@ -174,7 +187,7 @@ class ProfileCluster:
 
     def forget(self, pod: PodInfo) -> None:
         """Remove a deleted pod."""
-        if self._owns_model:
+        if self.owns_model:
             self.model.remove("Pod", pod.namespace, pod.name)
 
     def info(self, pod: Pod) -> PodInfo:
@@ -184,7 +197,7 @@ class ProfileCluster:
 
     def see(self, pod: PodInfo) -> None:
         """Add a pod that waits for a node."""
-        if self._owns_model:
+        if self.owns_model:
             self.model.upsert("Pod", pod.pod)
 
     def pods(self) -> Iterator[PodInfo]:

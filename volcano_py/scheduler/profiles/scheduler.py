@@ -1,35 +1,40 @@
-"""PodScheduler: tries one pod after another and returns decisions. Kubernetes: scheduler.go, eventhandlers.go.
+"""PodScheduler: tries one pod after another and returns decisions. Kubernetes: scheduler.go.
 
-The caller reports the events of the cluster, with the time, and carries out the decisions, whose results it reports as
-well. Decisions that follow from an event are returned by the next call of `attempt` or `tick`.
+The caller reports what happens (`cluster_events`) to `handle`, with the time, and carries out the decisions, whose
+outcomes it reports as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-from volcano_py.api.core import Node
-from volcano_py.api.gang import AnyGroup, CompositePodGroup, PodGroup
 from volcano_py.scheduler.model.cluster import Cluster as Model
 from volcano_py.scheduler.profiles.attempts.attempt import AnswerPending, Found, NotFound, failure
 from volcano_py.scheduler.profiles.attempts.binding import BindingCycle, BindingCycles, Stage
 from volcano_py.scheduler.profiles.attempts.group_cycle import GroupCycles
+from volcano_py.scheduler.profiles.attempts.searches import Searches
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
+from volcano_py.scheduler.profiles.cluster_events import (
+    BindEnded,
+    BoundBySession,
+    CallAnswered,
+    Event,
+    PermitAllowed,
+    PermitRejected,
+)
 from volcano_py.scheduler.profiles.configuration import FEATURES, ProfilesConfiguration
 from volcano_py.scheduler.profiles.decisions import SCHEDULER_ERROR, UNSCHEDULABLE, Decision, EvictPod, Fail, Nominate
+from volcano_py.scheduler.profiles.event_handlers import EventHandlers
 from volcano_py.scheduler.profiles.groups.cycles import RootCycles
 from volcano_py.scheduler.profiles.groups.queue import GroupedQueue, QueuedGroup
-from volcano_py.scheduler.profiles.groups.tree import least_of
-from volcano_py.scheduler.profiles.objects import Manifest, ObjectKind, key_of
+from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.observations import Observations
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer
-from volcano_py.scheduler.profiles.plugin_api.events import ActionType, ClusterEvent, Kind, node_events, pod_events
+from volcano_py.scheduler.profiles.plugin_api.events import ActionType, ClusterEvent, Kind
 from volcano_py.scheduler.profiles.plugin_api.handle import WaitingPod, World
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.profile import Profile
 from volcano_py.scheduler.profiles.queue import Again, QueuedPod, SchedulingQueue
-from volcano_py.scheduler.profiles.searches import Searches
 from volcano_py.scheduler.profiles.sessions.session_rules import SessionRules
 
 
@@ -69,10 +74,11 @@ class PodScheduler:
         self._group_cycles = GroupCycles(self._profiles, self._cycles, self.cluster, self._failed)
         self._awaiting: dict[str, QueuedPod] = {}
         """Pods whose cycle waits for the response of another program."""
+        self._events = EventHandlers(self._world, self._profiles, self.queue, self._cycles, self._awaiting)
 
     @property
     def reads(self) -> frozenset[ObjectKind]:
-        """The kinds whose objects the plugins read; report them to `set_object`."""
+        """The kinds whose objects the plugins read; report them as ObjectChanged."""
         return frozenset(kind for p in self._profiles.values() for kind in p.reads)
 
     @property
@@ -93,182 +99,26 @@ class PodScheduler:
         """Whether a pod waits for a node, or for the end of its binding."""
         return key in self.queue or key in self._awaiting or self._cycles.get(key) is not None
 
-    # ---- events of the cluster --------------------------------------------------------------------------
+    def handle(self, event: Event, now: float) -> list[Decision]:
+        """Take an event. Decisions that follow from a change of the cluster are returned by the next call of `attempt`
+        or `tick`, so that many changes are one step; those that follow from an outcome are returned at once.
 
-    def set_node(self, node: Node, now: float) -> None:
-        """A node was created or has changed."""
-        known = self.cluster.nodes.get(node.metadata.name)
-        old = known.node if known is not None else None
-        self.cluster.set_node(node)
-        self.node_changed(old, node, now)
-
-    def node_changed(self, old: Node | None, new: Node, now: float) -> None:
-        """A node that the model already has was created or has changed."""
-        for event in (ClusterEvent(Kind.NODE, ActionType.ADD, None, new),) if old is None else node_events(old, new):
-            self._happened(event, now)
-
-    def node_released(self, node: Node, now: float) -> None:
-        """A node is no longer held: pods for which it was rejected are tried again."""
+        Raises ValueError for an invalid object of volumes or devices."""
         self._world.now = now
-        self.queue.move(ClusterEvent(Kind.NODE, ActionType.TAINT, node, node), now)
-
-    def delete_node(self, name: str, now: float) -> None:
-        """A node was deleted."""
-        known = self.cluster.nodes.get(name)
-        if known is not None:
-            self.cluster.delete_node(name)
-            self.node_deleted(known.node, now)
-
-    def node_deleted(self, node: Node, now: float) -> None:
-        """A node was deleted that the model does not have any more. Pods that were assumed on it, and whose binding is
-        not being written, are tried again."""
-        self._happened(ClusterEvent(Kind.NODE, ActionType.DELETE, node, None), now)
-        name = node.metadata.name
-        for cycle in self._cycles:
-            if cycle.node == name:
-                self._cycles.give_up(cycle, failure(f'node "{name}" was deleted'))
-        self._cycles.settle()
-
-    def set_group(self, group: PodGroup, now: float) -> None:
-        """A PodGroup was created or has changed."""
-        old = self.cluster.groups.get(group.key)
-        if old is not None and old.metadata.uid != group.metadata.uid:
-            self.delete_group(group.key, now)
-            old = None
-        self.cluster.groups[group.key] = group
-        self._groups_changed(old, group, now)
-        self._happened(
-            ClusterEvent(Kind.POD_GROUP, ActionType.ADD if old is None else ActionType.OTHER, old, group), now
-        )
-
-    def delete_group(self, key: str, now: float) -> None:
-        """A PodGroup was deleted."""
-        old = self.cluster.groups.pop(key, None)
-        if old is not None:
-            self._groups_changed(old, None, now)
-            self._happened(ClusterEvent(Kind.POD_GROUP, ActionType.DELETE, old, None), now)
-
-    def set_composite(self, group: CompositePodGroup, now: float) -> None:
-        """A CompositePodGroup was created or has changed."""
-        old = self.cluster.composites.get(group.key)
-        if old is not None and old.metadata.uid != group.metadata.uid:
-            self.delete_composite(group.key, now)
-            old = None
-        self.cluster.composites[group.key] = group
-        self._groups_changed(old, group, now)
-
-    def delete_composite(self, key: str, now: float) -> None:
-        """A CompositePodGroup was deleted."""
-        old = self.cluster.composites.pop(key, None)
-        if old is not None:
-            self._groups_changed(old, None, now)
-
-    def _groups_changed(self, old: AnyGroup | None, new: AnyGroup | None, now: float) -> None:
-        self._world.tree.changed(old, new)
-        if isinstance(self.queue, GroupedQueue):
-            fewer = old is not None and new is not None and least_of(new) < least_of(old)
-            self.queue.groups_changed(now, fewer_needed=fewer)
-
-    def set_object(self, manifest: Manifest, now: float) -> None:
-        """An object of a kind in `reads` was created or has changed."""
-        old = self._world.objects.set(manifest)
-        self._happened(
-            ClusterEvent(Kind.OBJECT, ActionType.ADD if old is None else ActionType.OTHER, old, manifest), now
-        )
-
-    def delete_object(self, manifest: Manifest, now: float) -> None:
-        """An object of a kind in `reads` was deleted."""
-        old = self._world.objects.delete(ObjectKind.of(manifest), key_of(manifest))
-        if old is not None:
-            self._happened(ClusterEvent(Kind.OBJECT, ActionType.DELETE, old, None), now)
-
-    def set_claim_object(self, kind: str, new: Any, now: float) -> None:
-        """An object of volumes or devices (`model.claims.pod_claims.KINDS`) was created or has changed.
-
-        Raises ValueError."""
-        old = self.cluster.model.others.get(kind, {}).get(new.metadata.key)
-        self.cluster.model.upsert(kind, new)
-        self.claim_object_changed(kind, old, new, now)
-
-    def delete_claim_object(self, kind: str, key: str, now: float) -> None:
-        """An object of volumes or devices was deleted."""
-        old = self.cluster.model.others.get(kind, {}).get(key)
-        if old is not None:
-            self.cluster.model.remove(kind, old.metadata.namespace, old.metadata.name)
-            self.claim_object_changed(kind, old, None, now)
-
-    def claim_object_changed(self, kind: str, old: Any, new: Any, now: float) -> None:
-        """An object that the model already has was created (`old` is None), has changed, or was deleted (`new` is
-        None)."""
-        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.OTHER
-        self._happened(ClusterEvent(Kind(kind), action, old, new), now)
-
-    def add_pod(self, pod: PodInfo, now: float) -> None:
-        self._world.now = now
-        self.cluster.join(pod)
-        if pod.node:
-            self.cluster.place(pod, pod.node)
-            self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.ADD, None, pod), now)
-            return
-        self.cluster.see(pod)
-        if pod.pod.spec.scheduler_name in self._profiles:
-            self.queue.add(pod, now)
-            self._happened(ClusterEvent(Kind.UNSCHEDULED_POD, ActionType.ADD, None, pod), now)
-
-    def update_pod(self, old: PodInfo, new: PodInfo, now: float) -> None:
-        """A pod has changed; it may have been bound."""
-        if old.pod.metadata.uid != new.pod.metadata.uid:
-            self.delete_pod(old, now)
-            self.add_pod(new, now)
-            return
-        self._world.now = now
-        self.cluster.join(new)
-        if new.node:
-            self._has_node(old, new, now)
-            return
-        self.cluster.see(new)
-        if new.key in self.queue:
-            self.queue.update(old, new, now)
-            self.cluster.nominate(new, new.pod.status.nominated_node_name)
-        elif (cycle := self._cycles.get(new.key)) is not None:
-            cycle.queued.pod = new
-            self.cluster.place(new, cycle.node)
-            if new.terminating:
-                self._cycles.undo(cycle)
-        elif new.key in self._awaiting:
-            self._awaiting[new.key].pod = new
-
-    def delete_pod(self, pod: PodInfo, now: float) -> None:
-        self._world.now = now
-        self._awaiting.pop(pod.key, None)
-        self._world.questions.forget(pod.key)
-        self._world.retries.pop(pod.key, None)
-        self.cluster.leave(pod)
-        self.cluster.nominate(pod, "")
-        self.queue.delete(pod.key)
-        cycle = self._cycles.get(pod.key)
-        if cycle is not None:
-            self._cycles.undo(cycle)
-        self.cluster.forget(pod)
-        if pod.node or cycle is not None or pod.pod.status.nominated_node_name:
-            removed = pod if pod.node or cycle is None else pod.on(cycle.node)
-            self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.DELETE, removed, None), now)
-
-    def place_freed(self, pod: PodInfo, node: str, now: float) -> None:
-        """A pod of the session was assumed on a node and is not bound there: its capacity is released."""
-        self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.DELETE, pod.on(node), None), now)
-
-    def bind_result(self, key: str, error: str, now: float, uid: str = "") -> list[Decision]:
-        """A binding was written (`error` is empty), or failed. `uid`: results for a pod with another UID are
-        ignored."""
-        self._world.now = now
-        cycle = self._cycles.get(key)
-        self._world.claims.settle(uid or (cycle.pod.pod.metadata.uid if cycle is not None else ""), written=not error)
-        if cycle is not None and cycle.stage is Stage.WRITE and uid in ("", cycle.pod.pod.metadata.uid):
-            if error:
-                self._cycles.fail(cycle, failure(f"binding rejected: {error}"))
-            else:
-                self._cycles.bound(key)
+        match event:
+            case BindEnded():
+                self._bind_ended(event)
+            case BoundBySession(pod, node):
+                self.session_rules.bound(pod, node)
+            case CallAnswered(number, answer):
+                self._answered(number, answer)
+            case PermitAllowed(key, plugin):
+                self._cycles.allow(key, plugin)
+            case PermitRejected(key, plugin, message):
+                self._cycles.reject(key, plugin, message)
+            case _:
+                self._events.handle(event)
+                return []
         return self._answer()
 
     def rules_for_session(self, now: float, closed: Collection[str] = ()) -> SessionRules:
@@ -277,12 +127,6 @@ class PodScheduler:
         self._world.now = now
         self.session_rules.closed = frozenset(closed)
         return self.session_rules
-
-    def bound_by_session(self, pod: PodInfo, node: str, now: float) -> list[Decision]:
-        """A pod of a profile that a session has placed is bound: plugins are called at PostBind."""
-        self._world.now = now
-        self.session_rules.bound(pod, node)
-        return self._answer()
 
     # ---- decisions --------------------------------------------------------------------------------------
 
@@ -333,29 +177,6 @@ class PodScheduler:
         """The pods that Permit holds."""
         return self._cycles.waiting()
 
-    def allow(self, key: str, plugin: str, now: float) -> list[Decision]:
-        """On behalf of a plugin, let a waiting pod continue."""
-        self._world.now = now
-        self._cycles.allow(key, plugin)
-        return self._answer()
-
-    def reject(self, key: str, plugin: str, message: str, now: float) -> list[Decision]:
-        """On behalf of a plugin, reject a waiting pod."""
-        self._world.now = now
-        self._cycles.reject(key, plugin, message)
-        return self._answer()
-
-    def answered(self, number: str, answer: Answer, now: float) -> list[Decision]:
-        """Process the outcome of an `Ask`: the pod continues."""
-        self._world.now = now
-        key = self._world.questions.take(number, answer)
-        queued = self._awaiting.pop(key, None)
-        if queued is not None:
-            self.queue.put_back(queued)
-        self.queue.reconsider(key, now)
-        self._cycles.resume(key)
-        return self._answer()
-
     def close(self, now: float) -> list[Decision]:
         """End all cycles whose binding is not being written, before another scheduler takes over."""
         self._world.now = now
@@ -370,35 +191,23 @@ class PodScheduler:
         self._decisions.clear()
         return decisions
 
-    def _happened(self, event: ClusterEvent, now: float) -> None:
-        """Pass an event to plugins, and try the pods again that it may help."""
-        self._world.now = now
-        for profile in self._profiles.values():
-            profile.observe(event)
-        self.queue.move(event, now)
-        self._cycles.note(event)
-        for queued in self._awaiting.values():
-            interests = self._profiles[queued.pod.pod.spec.scheduler_name].interests
-            queued.helped_by |= {n for n, found in interests.items() if any(i.helps(queued.pod, event) for i in found)}
-        self._cycles.settle()
-
-    def _has_node(self, old: PodInfo, new: PodInfo, now: float) -> None:
-        """A pod is bound, by this scheduler or another."""
-        cycle = self._cycles.get(new.key)
-        if cycle is not None:
-            if cycle.stage is Stage.WRITE and cycle.node == new.node:
-                self._cycles.bound(new.key)
+    def _bind_ended(self, event: BindEnded) -> None:
+        key, error, uid = event
+        cycle = self._cycles.get(key)
+        self._world.claims.settle(uid or (cycle.pod.pod.metadata.uid if cycle is not None else ""), written=not error)
+        if cycle is not None and cycle.stage is Stage.WRITE and uid in ("", cycle.pod.pod.metadata.uid):
+            if error:
+                self._cycles.fail(cycle, failure(f"binding rejected: {error}"))
             else:
-                self._cycles.undo(cycle)
-        self._awaiting.pop(new.key, None)
-        self.cluster.place(new, new.node)
-        if old.node:
-            for event in pod_events(Kind.ASSIGNED_POD, old, new):
-                self._happened(event, now)
-            return
-        self.queue.delete(new.key)
-        self.cluster.nominate(new, "")
-        self._happened(ClusterEvent(Kind.ASSIGNED_POD, ActionType.ADD, None, new), now)
+                self._cycles.bound(key)
+
+    def _answered(self, number: str, answer: Answer) -> None:
+        key = self._world.questions.take(number, answer)
+        queued = self._awaiting.pop(key, None)
+        if queued is not None:
+            self.queue.put_back(queued)
+        self.queue.reconsider(key, self._world.now)
+        self._cycles.resume(key)
 
     def _failed(self, queued: QueuedPod, why: NotFound, again: Again = Again.AS_REJECTED) -> None:
         """Return a pod to the queue; report why, the nomination, and the evictions that follow from PostFilter."""

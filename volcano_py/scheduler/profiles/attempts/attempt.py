@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from volcano_py.scheduler.profiles.attempts.feasible import Feasible
+from volcano_py.scheduler.profiles.attempts.messages import no_node_fits
 from volcano_py.scheduler.profiles.cluster import ProfileCluster
 from volcano_py.scheduler.profiles.faults import Pending, PluginFault, stop
-from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import Status, unresolvable

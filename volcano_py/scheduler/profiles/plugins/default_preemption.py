@@ -10,8 +10,8 @@ import msgspec
 
 from volcano_py.api.core import PodDisruptionBudget
 from volcano_py.api.selector import is_empty, matches
+from volcano_py.scheduler.profiles.attempts.messages import no_node_fits
 from volcano_py.scheduler.profiles.groups.units import Units
-from volcano_py.scheduler.profiles.messages import no_node_fits
 from volcano_py.scheduler.profiles.observations import SeenPreemption
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
