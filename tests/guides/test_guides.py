@@ -42,6 +42,7 @@ OTHERS = {
     ("v1", "ConfigMap"): CONFIGMAP,
     ("scheduling.volcano.sh/v1beta1", "PodGroup"): PODGROUP,
     ("batch.volcano.sh/v1alpha1", "Job"): JOB,
+    ("scheduling.volcano.sh/v1beta1", "Queue"): kinds.QUEUE,
 }
 NAMESPACE = ResourceType("", "v1", "namespaces", "Namespace", namespaced=False)
 OF_VOLCANO = ("Job", "ConfigMap")
@@ -324,6 +325,51 @@ async def test_kueue(site: Site) -> None:
     await site.count(3)
     assert list((await site.groups()).values()) == [(3, "default")]
     await site.leave()
+
+
+async def test_gitops(site: Site) -> None:
+    """Applied again while a Job runs and when it has ended, nothing changes: the cluster has what Git has."""
+    await site.enter("gitops")
+    found = manifests("gitops")
+
+    async def apply(manifest: Manifest) -> Manifest:
+        rt = type_of(manifest)
+        where = site.namespace if rt.namespaced else None
+        name = manifest["metadata"]["name"]
+        return await site.client.patch(rt, name, manifest, where, "apply", field_manager="argocd-controller")
+
+    async def in_sync() -> None:
+        for manifest in found:
+            rt = type_of(manifest)
+            before = await site.client.get(rt, manifest["metadata"]["name"], site.namespace if rt.namespaced else None)
+            assert differences(manifest["spec"], before["spec"]) == []
+            after = await apply(manifest)
+            assert after["spec"] == before["spec"]
+            assert after["metadata"].get("generation") == before["metadata"].get("generation")
+
+    for manifest in found:
+        await apply(manifest)
+    await site.count(2)
+    await in_sync()
+
+    async def completed() -> bool:
+        job = await site.client.get(JOB, "nightly", site.namespace)
+        return bool(job["status"]["state"]["phase"] == "Completed")
+
+    await waiting.until(completed, "the Job is not Completed")
+    await in_sync()
+    owned = [o["metadata"] for rt in (POD, PODGROUP) for o in await site.client.list(rt, site.namespace)]
+    assert owned and all(metadata.get("ownerReferences") for metadata in owned)
+    await site.leave()
+
+
+def differences(wanted: Any, live: Any, path: str = "spec") -> list[str]:
+    """Where the cluster has another value than Git; fields that Git leaves out do not count."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return [d for key in wanted for d in differences(wanted[key], live.get(key), f"{path}.{key}")]
+    if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
+        return [d for i, one in enumerate(wanted) for d in differences(one, live[i], f"{path}[{i}]")]
+    return [] if wanted == live or str(wanted) == live else [f"{path}: {wanted!r} is {live!r}"]
 
 
 async def test_autoscalers(site: Site) -> None:
