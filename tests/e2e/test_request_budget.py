@@ -82,7 +82,7 @@ class Site:
         after = self._after
         await self.settled()
         found = self._ours(self._lines()[after:])
-        # two queues (root and default), at most every 2 s by the scheduler and every 5 s by the controllers
+        # two queues (root and default), at most every 5 s by the scheduler and by the controllers
         assert found.pop(QUEUE_STATUS, 0) <= 8
         return dict(sorted(found.items()))
 

@@ -316,6 +316,7 @@ async def test_an_optional_kind_that_is_missing_is_current(api, client):
     api.fault("GET /pods", lambda r: status(404, "NotFound"), times=1000)
     async with Watched(client, optional=True) as w:
         await w.informer.catch_up(0.02)
+        assert w.informer.missing
 
 
 async def test_catching_up_fails_if_the_server_cannot_be_read(api, client):
@@ -332,4 +333,5 @@ async def test_a_kind_that_the_cluster_lacks_is_reported_once(api, client, caplo
             await watched.until(lambda: not api.faults[0].times)
             api.put("pods", pod("late"))
             await watched.until(lambda: watched.events == [("add", "late")])
+            assert not watched.informer.missing
     assert len([r for r in caplog.records if r.getMessage().startswith("pods: ")]) == 1

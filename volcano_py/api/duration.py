@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _UNITS = {
     "ns": Fraction(1, 10**9),
@@ -18,6 +19,7 @@ _UNITS = {
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
+@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> float:
     """Seconds. Raises ValueError for an invalid Go duration; a bare number other than 0 is invalid."""
     body = text[1:] if text[:1] in "+-" else text

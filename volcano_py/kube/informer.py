@@ -91,6 +91,8 @@ class Informer(Generic[T]):
         self._decode_error_cleared = decode_error_cleared
         self._prepare = prepare
         self._optional = optional
+        self.missing = False
+        """Whether the API server does not serve this optional kind, by the last list or watch."""
         self._broken = 0
         self._looked = False
         """Whether the versions that are served were read again since the last watch was open."""
@@ -234,6 +236,7 @@ class Informer(Generic[T]):
                 what = remedy(error, self.rt, ("list", "watch"), self._namespace)
                 log.log(level, "%s: %s%s", self.rt.plural, error, f"; {what}" if what else "")
             if self._optional:
+                self.missing = isinstance(error, NotFound)
                 self._listed(self._wanted)
                 return self._backoff.next() * 3
         elif isinstance(error, KubeError):
@@ -272,6 +275,7 @@ class Informer(Generic[T]):
         for key in [key for key in self.store if key not in seen]:
             self._drop(key, self.store[key])
         self.resource_version = version
+        self.missing = False
         self._doubted.clear()
 
     async def _watch(self) -> None:

@@ -183,6 +183,16 @@ async def test_kinds_that_cannot_be_listed_hold_up_no_others(w):
     assert w.audit.unread == ("nodes",)
 
 
+async def test_a_kind_that_the_cluster_lacks_is_not_listed(w):
+    informer = w.cache.informers["Numatopology"]
+    listed = []
+    informer.page = lambda *arguments: listed.append(arguments)
+    informer.missing = True
+    rounds = w.audit.rounds
+    await until(lambda: w.audit.rounds > rounds + 1)
+    assert not listed and not w.audit.unread
+
+
 async def test_requests_are_bounded(w):
     await until(lambda: w.audit.rounds > 1)
     requests, begun = w.audit.requests, w.time.now

@@ -41,7 +41,7 @@ from volcano_py.scheduler.model.plan import (
 
 CONDITION_SPACING = 1.0
 """Seconds between two conditions of one pod."""
-QUEUE_SPACING = 2.0
+QUEUE_SPACING = 5.0
 """Seconds between two writes of what a queue holds, which changes with every pod."""
 MAX_EVENTS = 10_000
 """The maximum number of pending Events; further ones are dropped."""

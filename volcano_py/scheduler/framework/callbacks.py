@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import PluginOption
@@ -63,6 +64,7 @@ class Callback(NamedTuple):
 
 
 Tier = list[Callback]
+_position = itemgetter(0)
 
 
 class Callbacks:
@@ -70,34 +72,45 @@ class Callbacks:
 
     def __init__(self, flags: dict[str, str | None]) -> None:
         self._flags = flags
-        self._registered: dict[str, dict[str, Callback]] = {point: {} for point in flags}
-        self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
-        self._flat: dict[str, Tier] = {point: [] for point in flags}
+        self._registered: dict[str, dict[str, Callback]] = {}
+        self._tiers: dict[str, list[Tier]] = dict.fromkeys(flags, [])
+        self._flat: dict[str, Tier] = dict.fromkeys(flags, [])
         self.faults: list[Fault] = []
 
     def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
         """Register a function; a second one of the same plugin replaces the first."""
-        self._registered[point][plugin] = Callback(plugin, fn, basis)
+        of_point = self._registered.get(point)
+        if of_point is None:
+            of_point = self._registered[point] = {}
+        of_point[plugin] = Callback(plugin, fn, basis)
 
     def registered_by(self, plugin: str) -> list[tuple[str, Fn, Any]]:
         """(extension point, function, basis) of all callbacks of a plugin."""
-        known = [(point, of[plugin]) for point, of in self._registered.items() if plugin in of]
-        return [(point, callback.fn, callback.basis) for point, callback in known]
+        found = ((point, self._registered.get(point, {}).get(plugin)) for point in self._flags)
+        return [(point, callback.fn, callback.basis) for point, callback in found if callback is not None]
 
     def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
         """Build the lists of enabled callbacks, in the order of the configuration."""
-        places = [(number, option) for number, tier in enumerate(tiers) for option in tier]
-        for point, flag in self._flags.items():
-            known = self._registered[point]
-            if not known:
-                continue
-            flat = self._flat[point] = []
+        places: dict[str, list[tuple[int, int, PluginOption]]] = {}
+        position = 0
+        for number, tier in enumerate(tiers):
+            for option in tier:
+                places.setdefault(option.name, []).append((position, number, option))
+                position += 1
+        for point, known in self._registered.items():
+            flag = self._flags[point]
+            found = [
+                (position, number, callback)
+                for plugin, callback in known.items()
+                for position, number, option in places.get(plugin, ())
+                if flag is None or flag in option.enabled
+            ]
+            if len(found) > 1:
+                found.sort(key=_position)
+            self._flat[point] = [callback for _, _, callback in found]
             of_tiers: dict[int, Tier] = {}
-            for number, option in places:
-                callback = known.get(option.name)
-                if callback is not None and (flag is None or flag in option.enabled):
-                    flat.append(callback)
-                    of_tiers.setdefault(number, []).append(callback)
+            for _, number, callback in found:
+                of_tiers.setdefault(number, []).append(callback)
             self._tiers[point] = list(of_tiers.values())
 
     def enabled(self, point: str) -> Tier:

@@ -38,6 +38,7 @@ from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.configuration.reload import INTERVAL
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import DispatcherSettings, Result, Revoke
+from volcano_py.scheduler.dispatch.queue_spacing import QueueSpacing
 from volcano_py.scheduler.framework.kernels.choice import load_compiled, use_compiled, worth_compiling
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.framework.reservations.history import History
@@ -131,6 +132,7 @@ class Scheduler:
             on_new_pod=self._pod_added,
         )
         self.cache.emit_later = self._send_held
+        self.queue_spacing = QueueSpacing(self._send_held)
         if self.source.kept is not None:
             self.source.kept.may_write = lambda: self.handle.leading
         self.takeover = Takeover(
@@ -243,6 +245,7 @@ class Scheduler:
                 await run_all(parts)
             finally:
                 self.cache.close()
+                self.queue_spacing.close()
                 if self.recorder is not None:
                     self.recorder.close()
 
@@ -397,13 +400,13 @@ class Scheduler:
 
     def _send(self, operations: Sequence[Operation]) -> None:
         with self.containment.watchdog.shielded():
-            passing = self.cache.status_backoff.passing(operations)
+            passing = self.queue_spacing.passing(self.cache.status_backoff.passing(operations))
             if passing:
                 self.handle.emit(passing)
             self.reporter.metrics.emitted(operations, self.cache.model, time.time())
 
     def _send_held(self, operations: list[Operation]) -> None:
-        """Send statuses whose back-off is over. Without leadership they are lost, as those that wait for a write."""
+        """Send statuses whose back-off or pause is over. Without leadership they are lost, as those that wait for a write."""
         if self.handle.leading:
             self.handle.emit(operations)
         else:

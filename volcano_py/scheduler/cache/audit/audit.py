@@ -105,7 +105,7 @@ class Audit:
         begun = self._clock()
         unread = []
         for kind, informer in list(self._cache.informers.items()):
-            if not informer.synced.is_set():
+            if informer.missing or not informer.synced.is_set():
                 continue
             self._counts.clear()
             try:

@@ -219,8 +219,11 @@ class Job:
 def _waiting_time(annotations: dict[str, str]) -> float | None:
     """The first valid value of the two annotations."""
     for key in (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_SHORT):
+        text = annotations.get(key)
+        if not text:
+            continue
         try:
-            seconds = parse_duration(annotations.get(key) or "")
+            seconds = parse_duration(text)
         except ValueError:
             continue
         if seconds > 0:

@@ -3,7 +3,7 @@ RemoveTask and UpdateTask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,9 +31,12 @@ class PlacedPods:
         self.on_node.setdefault(task.node, {})[task.key] = task
         self.count(task, +1)
 
-    def put_all(self, tasks: Iterable[Task]) -> None:
+    def put_all(self, tasks: Sequence[Task]) -> None:
         """As `put` for each, with one change of the table for all tasks of a class."""
         columns: dict[tuple[int, bool], tuple[SpecClass, list[int]]] = {}
+        if len(tasks) == 1:
+            self.put(tasks[0])
+            return
         for task in tasks:
             self.changes.add(task.node)
             self.on_node.setdefault(task.node, {})[task.key] = task
