@@ -37,12 +37,9 @@ async def fill(client: Client) -> None:
                 "status": {"phase": "Inqueue", "conditions": [WAITING]},
             },
         )
-    spec = {
-        "startTime": format_time(time.time() + 3600),
-        "duration": "2h",
-        "nodes": ["node-0"],
-        "owners": [{"queue": "vision"}],
-    }
+    owners = [{"queue": "vision"}]
+    begins = format_time(time.time() + 3600)
+    spec = {"startTime": begins, "duration": "2h", "nodes": ["node-0"], "owners": owners}
     await client.create(RESERVATION, {"metadata": {"name": "exam"}, "spec": spec})
     reference = {"workloadName": "w", "templateName": "t"}
     spec = {"workloadRef": reference, "schedulingPolicy": {"gang": {"minGroupCount": 1}}}

@@ -63,6 +63,7 @@ def test_bars_of_reservations_of_jobs_and_of_what_runs() -> None:
     assert (found.begin - START, found.end - START) == (600 - HOUR, 7 * HOUR)
     text = draw_reservations(page, START + 600)
     assert 'aria-label="later: a Reservation, from Jan 01, 05:00:00 UTC, for 120m"' in text
+    assert '<span style="left:0.00%">23:10</span>' in text, "the first mark, to the minute"
     assert "begins in" in text and 'href="/jobs/lab/gang"' in text
 
 

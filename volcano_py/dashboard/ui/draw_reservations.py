@@ -11,7 +11,7 @@ from volcano_py.dashboard.reservations import (
     timeline_of,
 )
 from volcano_py.dashboard.ui.markup import Child, Markup, badge, empty, joined, link, table, tag
-from volcano_py.dashboard.ui.times import age, clock, duration
+from volcano_py.dashboard.ui.times import age, clock, duration, time_of_day
 
 _TONES = {"Pending": "wait", "Active": "good", "Ended": "done", "Invalid": "bad"}
 _LEGEND = (
@@ -22,6 +22,7 @@ _LEGEND = (
 )
 _WORDS = dict(_LEGEND)
 _MARKS = 4
+_DAY = 86_400.0
 
 
 def draw_reservations(page: ReservationPage, now: float) -> Markup:
@@ -49,7 +50,11 @@ def _timeline(found: Timeline, now: float) -> Markup:
     legend = [tag("li", tag("i", class_=f"key span {name}", aria_hidden="true"), text) for name, text in _LEGEND]
     length = found.end - found.begin
     marks: list[Child] = [
-        tag("span", clock(found.begin + length * part / _MARKS), style=f"left:{part / _MARKS:.2%}")
+        tag(
+            "span",
+            time_of_day(found.begin + length * part / _MARKS, days=length > _DAY),
+            style=f"left:{part / _MARKS:.2%}",
+        )
         for part in range(_MARKS)
     ]
     at = (now - found.begin) / length
