@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from volcano_py.api import batch, core, scheduling, topology
+from volcano_py.api.reservation import Reservation
 from volcano_py.dashboard import kept
 
 Manifest = dict[str, Any]
@@ -26,12 +27,21 @@ def queue(name: str, parent: str = "", allocated: Manifest | None = None, **spec
     return kept.queue(msgspec.convert(whole, scheduling.Queue))
 
 
-def group(name: str, phase: str, queue: str = "vision", why: str = "", job: str = "", **more: Any) -> Manifest:
-    conditions = [{"type": "Waiting", "status": "True", "reason": "NodeResources", "message": why}] if why else []
+def reservation(name: str, status: Manifest | None = None, **spec: Any) -> Reservation:
+    spec = {"startTime": CREATED, "duration": "2h", "nodes": ["n-1"], **spec}
+    return msgspec.convert({"metadata": metadata(name), "spec": spec, "status": status or {}}, Reservation)
+
+
+def group(
+    name: str, phase: str, queue: str = "vision", why: str = "", job: str = "", limit: str = "", **more: Any
+) -> Manifest:
+    reason = more.pop("code", "NodeResources")
+    conditions = [{"type": "Waiting", "status": "True", "reason": reason, "message": why}] if why else []
+    annotations = {"annotations": {"volcano.sh/max-run-time": limit}} if limit else {}
     conditions += more.pop("conditions", [])
     owners = [{"kind": "Job", "name": job, "uid": UID, "controller": True}] if job else []
     whole = {
-        "metadata": metadata(f"{job}-{UID}" if job else name, "lab", ownerReferences=owners),
+        "metadata": metadata(f"{job}-{UID}" if job else name, "lab", ownerReferences=owners, **annotations),
         "spec": {"queue": queue, "minMember": 4, "minResources": {"cpu": "4"}},
         "status": {"phase": phase, "conditions": conditions, **more},
     }

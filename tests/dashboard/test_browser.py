@@ -106,7 +106,7 @@ async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> N
         chromium.shows("Light")
         assert not chromium.run("return document.body.classList.contains('body--dark')"), "the choice is not kept"
         chromium.size(390, 800)
-        for path in ("/", "/jobs", "/nodes", "/evictions", "/cycles"):
+        for path in ("/", "/jobs", "/nodes", "/reservations", "/shares", "/evictions", "/cycles"):
             chromium.open(at(path))
             chromium.shows("live")
             assert chromium.run("return document.documentElement.scrollWidth") <= 390, path

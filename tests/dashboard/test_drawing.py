@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.objects import CREATED, UID, eviction, group, job, node, pod, queue
+from tests.dashboard.objects import CREATED, UID, eviction, group, job, node, pod, queue, reservation
 from volcano_py.cli.explain_answer import Answer, Blocker, Help
 from volcano_py.dashboard.cycles import CyclePage, Point
 from volcano_py.dashboard.evictions import evictions
@@ -15,15 +15,20 @@ from volcano_py.dashboard.job_page import job_page
 from volcano_py.dashboard.jobs import Filter, JobRow, JobTable, job_list, seconds
 from volcano_py.dashboard.nodes import heat_map, node_page, node_table
 from volcano_py.dashboard.queues import queue_page
+from volcano_py.dashboard.reservations import ReservationPage, reservation_page
+from volcano_py.dashboard.shares import share_page
 from volcano_py.dashboard.ui.draw_cycles import draw_cycles
 from volcano_py.dashboard.ui.draw_evictions import draw_evictions
 from volcano_py.dashboard.ui.draw_job import draw_answer, draw_job, draw_pods, draw_timeline
 from volcano_py.dashboard.ui.draw_jobs import draw_jobs
 from volcano_py.dashboard.ui.draw_nodes import draw_heat, draw_node, heat
 from volcano_py.dashboard.ui.draw_queues import draw_queues
+from volcano_py.dashboard.ui.draw_reservations import draw_reservations
+from volcano_py.dashboard.ui.draw_shares import draw_shares
 from volcano_py.dashboard.ui.draw_status import draw_banner, draw_state
 from volcano_py.dashboard.ui.markup import Markup, link, tag
 from volcano_py.dashboard.watches import Health, Missing
+from volcano_py.scheduler.plugins.fairshare.usage import OwnerUsage, UsageDocument
 
 UI = Path(__file__).parents[2] / "volcano_py" / "dashboard" / "ui"
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -33,6 +38,14 @@ LIVE = Health(False, None, "", (), ())
 
 def evil_row() -> JobRow:
     return JobRow(f"lab/{EVIL}", "lab/g", EVIL, EVIL, "waiting", 0, 1, 1, NOW - 60, 0, 0, EVIL, EVIL, True, "")
+
+
+def evil_reservations() -> ReservationPage:
+    table = JobTable()
+    waits = group("", "Inqueue", why=EVIL, job=EVIL, queue=EVIL, code="Reserved")
+    table.update({"lab/g": waits, "lab/r": group(EVIL, "Running", limit="1h")}, {f"lab/{EVIL}": job(EVIL, "Pending")})
+    owners = [{"queue": EVIL}]
+    return reservation_page([reservation(EVIL, {"message": EVIL}, nodes=[EVIL], owners=owners)], table.rows.values())
 
 
 def evil_pages() -> list[Markup]:
@@ -57,6 +70,8 @@ def evil_pages() -> list[Markup]:
         draw_answer(
             Answer(EVIL, EVIL, EVIL, [Blocker(EVIL, EVIL, {}, EVIL)] * 2, unblock=[Help(EVIL, EVIL)], notes=[EVIL])
         ),
+        draw_reservations(evil_reservations(), NOW),
+        draw_shares(share_page(UsageDocument(NOW, owners=[OwnerUsage(EVIL, EVIL, 1.0)]), [queue(EVIL)]), EVIL, NOW),
         draw_cycles(None, EVIL),
         draw_cycles(CyclePage((), 1, 1.0, 1.0, 1.0, ((EVIL, 1, 1.0),), 0), EVIL),
         draw_banner(Health(False, 9.0, EVIL, (Missing(EVIL, EVIL),), (EVIL,))),
@@ -115,6 +130,8 @@ def test_every_page_has_a_text_for_having_nothing_to_show() -> None:
         draw_evictions(evictions([], {}), NOW),
         draw_timeline(()),
         draw_cycles(None, ""),
+        draw_reservations(reservation_page([], []), NOW),
+        draw_shares(None, "", NOW),
     ]
     for page in pages:
         assert 'class="empty"' in page

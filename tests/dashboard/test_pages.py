@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,7 +14,8 @@ from click.testing import CliRunner
 
 from tests import waiting
 from tests.dashboard.serving import serving
-from volcano_py.api.kinds import COMPOSITE_PODGROUP, NATIVE_PODGROUP_BETA, PODGROUP, QUEUE
+from volcano_py.api.kinds import COMPOSITE_PODGROUP, NATIVE_PODGROUP_BETA, PODGROUP, QUEUE, RESERVATION
+from volcano_py.api.meta import format_time
 from volcano_py.cli.main import main
 from volcano_py.dashboard import command, tokens
 from volcano_py.kube.client import Client
@@ -35,6 +37,10 @@ async def fill(client: Client) -> None:
                 "status": {"phase": "Inqueue", "conditions": [WAITING]},
             },
         )
+    owners = [{"queue": "vision"}]
+    begins = format_time(time.time() + 3600)
+    spec = {"startTime": begins, "duration": "2h", "nodes": ["node-0"], "owners": owners}
+    await client.create(RESERVATION, {"metadata": {"name": "exam"}, "spec": spec})
     reference = {"workloadName": "w", "templateName": "t"}
     spec = {"workloadRef": reference, "schedulingPolicy": {"gang": {"minGroupCount": 1}}}
     await client.create(COMPOSITE_PODGROUP, {"metadata": {"name": "tree", "namespace": "default"}, "spec": spec})
@@ -98,6 +104,9 @@ async def test_every_page_answers_with_what_the_cluster_has_to_those_who_have_th
             assert "No pods run here" in await page("/nodes/node-0")
             assert "does not exist" in await page("/queues/none")
             assert "No pod was evicted" in await page("/evictions")
+            text = await page("/reservations")
+            assert "exam" in text and "queue vision" in text and "exam: a Reservation, from" in text
+            assert "volcano-scheduler-history does not exist; the scheduler writes it" in await page("/shares")
             assert "--metrics" in await page("/cycles")
             sources = re.findall(r"(?:src|href)=\\?\"([^\"\\]+)", text)
             assert sources and not [s for s in sources if re.match(r"https?:|//", s)]

@@ -27,6 +27,8 @@ class WaitingGang:
     name: str
     request: Amounts
     count: int
+    one_rack: bool = False
+    """Whether its pods must be in one rack."""
 
 
 @dataclass
@@ -36,6 +38,13 @@ class Setting:
     gangs: list[WaitingGang]
     budget: int | None = None
     """How many movable pods a disruption budget permits to be evicted at once; None: there is none."""
+    racks: dict[str, list[str]] = field(default_factory=dict)
+
+    def barred(self, gang: WaitingGang) -> list[frozenset[str]]:
+        """For each place of a gang: the nodes on which its pods must not be."""
+        if not gang.one_rack:
+            return [frozenset()]
+        return [frozenset(self.nodes) - frozenset(rack) for rack in self.racks.values()]
 
     def share(self, request: Amounts) -> float:
         """The largest part of the cluster that a request needs of a resource."""
@@ -71,6 +80,17 @@ def draw(seed: int) -> Setting:
     return Setting(nodes, pods, gangs, rng.choice((None, None, None, 0, 1, 2)))
 
 
+def draw_racks(seed: int) -> Setting:
+    """The same with two racks; most gangs must be in one of them."""
+    setting, rng = draw(seed), random.Random(-seed - 1)
+    names = list(setting.nodes)
+    half = rng.randint(1, len(names) - 1)
+    setting.racks = {"r0": names[:half], "r1": names[half:]}
+    for gang in setting.gangs:
+        gang.one_rack = rng.random() < 0.8
+    return setting
+
+
 def free(setting: Setting, without: Sequence[RunningPod] = ()) -> dict[str, Amounts]:
     left = {node: dict(amounts) for node, amounts in setting.nodes.items()}
     for pod in setting.pods:
@@ -80,15 +100,15 @@ def free(setting: Setting, without: Sequence[RunningPod] = ()) -> dict[str, Amou
     return left
 
 
-def arranged(requests: Sequence[tuple[Amounts, str]], left: dict[str, Amounts]) -> bool:
-    """Whether all requests fit together; each with a node on which it must not be (empty: none)."""
+def arranged(requests: Sequence[tuple[Amounts, frozenset[str]]], left: dict[str, Amounts]) -> bool:
+    """Whether all requests fit together; each with the nodes on which it must not be."""
     if not requests:
         return True
     (request, barred), *rest = requests
     tried: list[Amounts] = []
     for node, amounts in left.items():
         same_place = amounts in tried and not any(other for _, other in requests)
-        if node == barred or same_place or any(amounts[name] < amount for name, amount in request.items()):
+        if node in barred or same_place or any(amounts[name] < amount for name, amount in request.items()):
             continue
         tried.append(dict(amounts))
         taken = {**left, node: {name: amounts[name] - request.get(name, 0) for name in amounts}}
@@ -100,7 +120,7 @@ def arranged(requests: Sequence[tuple[Amounts, str]], left: dict[str, Amounts]) 
 def starts_unmoved(setting: Setting, gang: WaitingGang, running: dict[str, str] | None = None) -> bool:
     """`running`: the pods that run, with their nodes; None: as in the setting."""
     left = free(setting) if running is None else _left(setting, running)
-    return arranged([(gang.request, "")] * gang.count, left)
+    return any(arranged([(gang.request, barred)] * gang.count, left) for barred in setting.barred(gang))
 
 
 def _left(setting: Setting, running: dict[str, str]) -> dict[str, Amounts]:
@@ -123,10 +143,9 @@ def possible(setting: Setting, gang: WaitingGang) -> bool:
         for moved in combinations(movable, count):
             if sum(setting.share(pod.request) for pod in moved) > gained + 1e-9:
                 continue
-            sources = {pod.node for pod in moved}
             left = free(setting, moved)
-            wanted = [(gang.request, "")] * gang.count + [(pod.request, pod.node) for pod in moved]
-            if arranged(wanted, left) and sources:
+            targets = [(pod.request, frozenset([pod.node])) for pod in moved]
+            if any(arranged([(gang.request, barred)] * gang.count + targets, left) for barred in setting.barred(gang)):
                 return True
     return False
 
@@ -135,6 +154,11 @@ def wrong(setting: Setting, cycles: Sequence[Cycle]) -> list[str]:
     """What a run did that it must not do."""
     found: list[str] = []
     running = {pod.name: pod.node for pod in setting.pods}
+    where = {pod: node for cycle in cycles for pod, node in cycle.bound.items()}
+    for gang in setting.gangs:
+        nodes = {where[f"{gang.name}-{i}"] for i in range(gang.count) if f"{gang.name}-{i}" in where}
+        if gang.one_rack and not any(nodes <= set(rack) for rack in setting.racks.values()):
+            found.append(f"{gang.name} is in more than one rack: {sorted(nodes)}")
     for number, cycle in enumerate(cycles):
         running |= cycle.bound
         if not cycle.evicted:

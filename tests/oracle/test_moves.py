@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.oracle.moves import Cycle, RunningPod, Setting, WaitingGang, draw, possible, starts_unmoved, wrong
-from volcano_py.scheduler.framework.config import load
+from tests.oracle.moves import (
+    Cycle,
+    RunningPod,
+    Setting,
+    WaitingGang,
+    draw,
+    draw_racks,
+    possible,
+    starts_unmoved,
+    wrong,
+)
+from volcano_py.scheduler.framework.config import Configuration, load
 from volcano_py.scheduler.plugins.consolidate.held_targets import TargetFilter
 from volcano_py.scheduler.run_once import REGISTRY
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.testing.table import configuration, manifests
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
-CONF = load(
-    configuration(
-        {
-            "actions": "enqueue, allocate, shuffle",
-            "plugins": [["gang"], ["predicates", "nodeorder", "proportion", {"consolidate": {"patience": "0s"}}]],
-        }
-    ),
-    REGISTRY.actions,
-)
+
+
+def with_plugins(*names: str) -> Configuration:
+    plugins = [["gang"], ["predicates", "nodeorder", "proportion", *names, {"consolidate": {"patience": "0s"}}]]
+    return load(configuration({"actions": "enqueue, allocate, shuffle", "plugins": plugins}), REGISTRY.actions)
+
+
+CONF, IN_RACKS = with_plugins(), with_plugins("network-topology-aware")
 CYCLES = 6
 SEED = int(os.environ.get("ORACLE_SEED", date.today().strftime("%Y%m%d")))
 
@@ -43,6 +53,8 @@ def play(setting: Setting) -> list[Cycle]:
         jobs[pod.name] = {"phase": "Running", "tasks": {"x": task}}
     for gang in setting.gangs:
         jobs[gang.name] = {"min": gang.count, "pods": gang.count, "each": texts(gang.request)}
+        if gang.one_rack:
+            jobs[gang.name]["topology"] = {"mode": "hard", "tier": 1}
     objects = []
     if setting.budget is not None:
         budget = {
@@ -51,11 +63,12 @@ def play(setting: Setting) -> list[Cycle]:
         }
         objects.append({"kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "default"}, **budget})
     nodes = {name: texts(amounts) for name, amounts in setting.nodes.items()}
-    described = manifests({"nodes": nodes, "jobs": jobs, "objects": objects})
+    racks = {name: {"tier": 1, "nodes": members} for name, members in setting.racks.items()}
+    described = manifests({"nodes": nodes, "jobs": jobs, "objects": objects, "hyperNodes": racks})
     simulation = Simulation(described, recreates=True)
     found = []
     for _ in range(CYCLES):
-        result = simulation.cycle(CONF)
+        result = simulation.cycle(IN_RACKS if racks else CONF)
         assert not result.faults
         evicted = [key.removeprefix("default/").removesuffix("-x-0") for key in result.evicted]
         bound = {k.removeprefix("default/").removesuffix("-x-0"): node for k, node in result.bound.items()}
@@ -63,7 +76,7 @@ def play(setting: Setting) -> list[Cycle]:
     return found
 
 
-def check(seeds: range) -> tuple[int, int]:
+def check(seeds: range, draw: Callable[[int], Setting] = draw) -> tuple[int, int]:
     """How many runs moved pods, and how many could have."""
     moved = could = 0
     problems = []
@@ -83,6 +96,11 @@ def test_each_eviction_is_followed_by_the_start_that_justified_it() -> None:
     assert could >= 5 and moved >= 0.6 * could, "too few of the moves that an exhaustive search finds"
 
 
+def test_gangs_that_must_be_in_one_rack() -> None:
+    moved, could = check(range(60), draw_racks)
+    assert could >= 5 and moved >= 0.6 * could, "too few of the moves that an exhaustive search finds"
+
+
 def test_without_what_is_kept_for_moved_pods_the_judge_finds_one_that_never_runs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -99,6 +117,13 @@ def test_many_clusters() -> None:
     assert moved >= 0.9 * could
 
 
+@pytest.mark.slow
+def test_many_clusters_with_racks() -> None:
+    moved, could = check(range(SEED, SEED + 2000), draw_racks)
+    print(f"\n{moved} of {could} gangs that moves can start in one rack")
+    assert moved >= 0.9 * could
+
+
 def test_the_judge_finds_what_is_wrong() -> None:
     movable = RunningPod("p0", "n0", {"cpu": 1}, True)
     setting = Setting({"n0": {"cpu": 4}, "n1": {"cpu": 4}}, [movable], [WaitingGang("g", {"cpu": 4}, 2)])
@@ -110,5 +135,8 @@ def test_the_judge_finds_what_is_wrong() -> None:
     assert wrong(setting, [gone, started, Cycle([], {"p0": "n1"})]) == []
     movable.movable = False
     assert "not all movable" in wrong(setting, [gone, started, Cycle([], {"p0": "n1"})])[0]
+    racks = Setting(setting.nodes, [], [WaitingGang("g", {"cpu": 4}, 2, True)], racks={"r0": ["n0"], "r1": ["n1"]})
+    assert not starts_unmoved(racks, racks.gangs[0])
+    assert wrong(racks, [started]) == ["g is in more than one rack: ['n0', 'n1']"]
     movable.movable, setting.budget = True, 0
     assert "the budget permits 0" in wrong(setting, [gone, started, Cycle([], {"p0": "n1"})])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,3 +68,13 @@ def test_a_repeated_line_is_written_again_after_ten_minutes_with_the_number_of_t
     for i in range(2 * MAX_DISTINCT_WARNINGS):
         assert lines.seen(f"reason {i}", 2 * REPEAT_AFTER + i) == 0
     assert len(lines._lines) <= MAX_DISTINCT_WARNINGS
+
+
+def test_audit_lines_of_a_cycle_that_is_written_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "volcano_py.scheduler.runtime.reporting")
+    session = SimpleNamespace(audit=["fairshare: job a started before b"])
+    report = SimpleNamespace(session=session, bound=1, evicted=0, warnings=[], faults=[])
+    reporter().cycle(7, report, 0.1, written=False)  # type: ignore[arg-type]
+    assert "fairshare: job a started before b" not in caplog.messages
+    reporter().cycle(8, report, 0.1)  # type: ignore[arg-type]
+    assert "fairshare: job a started before b" in caplog.messages

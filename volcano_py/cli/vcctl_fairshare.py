@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from volcano_py.api.kinds import CONFIGMAP, QUEUE
+from volcano_py.api.kinds import QUEUE
 from volcano_py.api.meta import format_time
 from volcano_py.cli.columns import Table, widest
 from volcano_py.cli.connection import api_options, call, exit_failed
 from volcano_py.cli.fairshare_order import Line, lines
 from volcano_py.cli.output import output_option, text_of
-from volcano_py.kube.errors import NotFound
-from volcano_py.scheduler.configuration.history import KEY, parts_of
-from volcano_py.scheduler.plugins.fairshare.usage import UsageDocument
+from volcano_py.cli.stored_usage import STORED_IN, stored_usage
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
@@ -28,7 +26,7 @@ _HOUR = 3600.0
 @click.option("-q", "--queue", default="", help="Only this queue and its owners.")
 @click.option(
     "--history",
-    default="volcano-system/volcano-scheduler-history",
+    default=STORED_IN,
     show_default=True,
     help="NAMESPACE/NAME of the ConfigMap in which the scheduler stores the usage.",
 )
@@ -41,7 +39,7 @@ def fairshare(queue: str, history: str, output: str | None, kubeconfig: str, mas
         exit_failed("show fairshare", f"--history is {history!r}, and must be NAMESPACE/NAME")
 
     async def work(client: Client) -> None:
-        document = await _read(client, namespace, name)
+        document = await stored_usage(client, namespace, name)
         found = lines(document, list(await client.list(QUEUE)))
         if queue:
             found = [line for line in found if line.queue == queue]
@@ -58,25 +56,6 @@ def fairshare(queue: str, history: str, output: str | None, kubeconfig: str, mas
         )
 
     call("show fairshare", kubeconfig, master, work)
-
-
-async def _read(client: Client, namespace: str, name: str) -> UsageDocument:
-    """The stored usage. Raises ValueError."""
-    where = f"ConfigMap {namespace}/{name}"
-    try:
-        found = await client.get(CONFIGMAP, name, namespace)
-    except NotFound:
-        raise ValueError(
-            f"{where} does not exist; the scheduler writes it within a minute if the plugin fairshare is configured"
-        ) from None
-    text = (found.get("data") or {}).get(KEY, "")
-    part = parts_of(text).get("fairshare") if text else None
-    if part is None:
-        raise ValueError(f"{where} has no usage; is the plugin fairshare configured?")
-    try:
-        return msgspec.convert(part, UsageDocument)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{where} has a usage that is not valid: {error}") from None
 
 
 def table(found: list[Line]) -> Table:

@@ -84,6 +84,7 @@ def dashboard(
         from volcano_py.dashboard.endpoint import Endpoint
         from volcano_py.dashboard.explaining import Explainer
         from volcano_py.dashboard.models import Models
+        from volcano_py.dashboard.shares import Usage
         from volcano_py.dashboard.ui.app import serve
         from volcano_py.dashboard.ui.site import Site
         from volcano_py.dashboard.watches import Watches
@@ -97,6 +98,7 @@ def dashboard(
             Actions(client),
             Explainer(explain),
             Endpoint(client, metrics),
+            Usage(client),
             client.credentials.server,
         )
 

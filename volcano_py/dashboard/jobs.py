@@ -45,6 +45,8 @@ class JobRow(NamedTuple):
     has_job: bool
     words: str
     """What a search looks through, in lower case."""
+    limit: float = 0.0
+    """How long it may run in seconds; 0: it states no limit."""
 
     @property
     def namespace(self) -> str:
@@ -141,6 +143,7 @@ def job_row(key: str, group_key: str, group: Manifest | None, job: Manifest | No
         why,
         job is not None,
         f"{key} {queue} {phase} {code} {why}".lower(),
+        max((o["metadata"].get("maxRunTime", 0.0) for o in (group, job) if o is not None), default=0.0),
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec import field
 
-from volcano_py.api import batch, core, gang, scheduling, topology
+from volcano_py.api import batch, core, gang, reservation, scheduling, topology
 from volcano_py.api.codec import to_manifest
 from volcano_py.api.kinds import (
     COMPOSITE_PODGROUP,
@@ -25,10 +26,12 @@ from volcano_py.api.kinds import (
     POD,
     PODGROUP,
     QUEUE,
+    RESERVATION,
     ResourceType,
 )
 from volcano_py.api.meta import ApiObject, ApiType, ObjectMeta, ObjectReference
 from volcano_py.api.names import GROUP_NAME
+from volcano_py.api.run_time import stated_run_time
 from volcano_py.cli import queue_tree
 from volcano_py.scheduler.model.jobs.group_names import NATIVE
 from volcano_py.scheduler.model.jobs.pod_request import pod_request
@@ -72,6 +75,12 @@ def _metadata(found: ObjectMeta) -> Manifest:
     return kept
 
 
+def _limit(found: ObjectMeta) -> Manifest:
+    """How long a job may run in seconds, where it states that."""
+    seconds = stated_run_time(found.annotations or {}, found.labels or {})
+    return {} if seconds is None or seconds == inf else {"maxRunTime": seconds}
+
+
 def queue(found: scheduling.Queue) -> Manifest:
     """A queue: all but its annotations."""
     whole = to_manifest(found)
@@ -93,7 +102,7 @@ def group(found: scheduling.PodGroup) -> Manifest:
         if c.status == "True"
     ]
     return {
-        "metadata": _metadata(found.metadata),
+        "metadata": _metadata(found.metadata) | _limit(found.metadata),
         "spec": {
             "queue": sys.intern(spec.queue),
             "minMember": spec.min_member,
@@ -108,7 +117,7 @@ def job(found: batch.Job) -> Manifest:
     """A Job: roles, phase, and when it had which phase."""
     spec, status = found.spec, found.status
     return {
-        "metadata": _metadata(found.metadata),
+        "metadata": _metadata(found.metadata) | _limit(found.metadata),
         "spec": {
             "queue": sys.intern(spec.queue),
             "minAvailable": spec.min_available,
@@ -177,7 +186,7 @@ def event(found: SeenEvent) -> Manifest:
 
 
 def whole(found: Any) -> Any:
-    """A HyperNode or a native group: the models of the forest and of the tree need it as it is."""
+    """A HyperNode, a native group or a Reservation: the models of the forest and of the tree need it as it is."""
     return found
 
 
@@ -206,6 +215,7 @@ WATCHED = (
     Kind("nodes", NODE, core.Node, node),
     Kind("hypernodes", HYPERNODE, topology.HyperNode, whole),
     Kind("pods", POD, core.Pod, pod),
+    Kind("reservations", RESERVATION, reservation.Reservation, whole, versions=(RESERVATION,)),
     Kind("evictions", EVENT, SeenEvent, event, "Evict"),
     Kind("preemptions", EVENT, SeenEvent, event, "Preempted"),
 )

@@ -15,6 +15,8 @@ from volcano_py.dashboard.jobs import Filter, JobList, JobRow, JobTable, count_s
 from volcano_py.dashboard.native_groups import NativeJob, native_jobs, tree_rows
 from volcano_py.dashboard.nodes import HeatMap, NodePage, NodeTable, heat_map, node_page, node_table
 from volcano_py.dashboard.queues import QueuePage, queue_page
+from volcano_py.dashboard.reservations import ReservationPage, reservation_page
+from volcano_py.dashboard.shares import SharePage, Usage
 
 if TYPE_CHECKING:
     from volcano_py.dashboard.watches import Watches
@@ -92,6 +94,15 @@ class Models:
         w = self._watches
         events = [*w.objects("evictions").values(), *w.objects("preemptions").values()]
         return self._fresh("evictions", lambda: evictions(events, w.objects("podgroups")))
+
+    def reservations(self) -> ReservationPage:
+        """Reservations, jobs for which nodes are held, and expected ends."""
+        found = self._watches.objects("reservations").values()
+        return self._fresh("reservations", lambda: reservation_page(found, self._job_rows().values()))
+
+    def shares(self, usage: Usage) -> SharePage | None:
+        """What queues and owners have used."""
+        return usage.page(self._watches.objects("queues").values())
 
     def _native(self) -> dict[str, NativeJob]:
         w = self._watches

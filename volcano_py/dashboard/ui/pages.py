@@ -16,6 +16,8 @@ from volcano_py.dashboard.ui.draw_evictions import draw_evictions
 from volcano_py.dashboard.ui.draw_jobs import draw_jobs
 from volcano_py.dashboard.ui.draw_nodes import draw_heat, draw_node
 from volcano_py.dashboard.ui.draw_queues import draw_queues, short
+from volcano_py.dashboard.ui.draw_reservations import draw_reservations
+from volcano_py.dashboard.ui.draw_shares import draw_shares
 from volcano_py.dashboard.ui.live import Html, Section
 from volcano_py.dashboard.ui.markup import Markup, empty, joined, link, tag
 from volcano_py.dashboard.ui.site import Site
@@ -35,6 +37,8 @@ def register(site: Site) -> None:
     )
     ui.page("/nodes")(lambda: nodes(site))
     ui.page("/nodes/{name}")(lambda name: node(site, name))
+    ui.page("/reservations")(lambda: reservations(site))
+    ui.page("/shares")(lambda: shares(site))
     ui.page("/evictions")(lambda: evictions(site))
     ui.page("/cycles")(lambda: cycles(site))
 
@@ -206,6 +210,29 @@ def node(site: Site, name: str) -> None:
             return draw_node(found, site.now()) if found is not None else empty(f"Node {name} does not exist.")
 
         page.section(draw)
+
+
+def reservations(site: Site) -> None:
+    """The timeline, Reservations, and the jobs for which nodes are held."""
+    with shell.page(site, "Reservations", "/reservations") as page:
+        page.section(_if_listed(site, "podgroups", lambda: draw_reservations(site.models.reservations(), site.now())))
+
+
+async def shares(site: Site) -> None:
+    """Usage against share; the stored usage is read while the page is open."""
+
+    def drawn() -> Markup:
+        return draw_shares(site.models.shares(site.usage), site.usage.problem, site.now())
+
+    with shell.page(site, "Shares", "/shares"):
+        await site.usage.refresh()
+        html = Html(drawn())
+
+        async def refresh() -> None:
+            await site.usage.refresh()
+            html.show(drawn())
+
+        ui.timer(2.0, refresh)
 
 
 def evictions(site: Site) -> None:

@@ -18,6 +18,8 @@ NAVIGATION = (
     ("Queues", "/"),
     ("Jobs", "/jobs"),
     ("Nodes", "/nodes"),
+    ("Reservations", "/reservations"),
+    ("Shares", "/shares"),
     ("Evictions", "/evictions"),
     ("Cycles", "/cycles"),
 )

@@ -10,6 +10,7 @@ from volcano_py.dashboard.actions import Actions
 from volcano_py.dashboard.endpoint import Endpoint
 from volcano_py.dashboard.explaining import Explainer
 from volcano_py.dashboard.models import Models
+from volcano_py.dashboard.shares import Usage
 from volcano_py.dashboard.watches import Watches
 
 
@@ -22,5 +23,6 @@ class Site:
     actions: Actions
     explainer: Explainer
     endpoint: Endpoint
+    usage: Usage
     cluster: str
     now: Callable[[], float] = time.time

@@ -26,6 +26,11 @@ def clock(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%b %d, %H:%M:%S UTC")
 
 
+def time_of_day(moment: float, *, days: bool) -> str:
+    """A time to the minute in UTC, with the date if days matter."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%b %d, %H:%M" if days else "%H:%M")
+
+
 def duration(seconds: float) -> str:
     """A length of time."""
     return human_duration(max(0.0, seconds))

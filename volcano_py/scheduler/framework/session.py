@@ -151,6 +151,8 @@ class Session(PluginFace):
         self.job_gauges: list[tuple[str, str, str, float]] = []
         """Metrics of jobs, new or changed; others stay while the job exists: name, the job's namespace and name,
         value."""
+        self.audit: list[str] = []
+        """Lines about decisions that users may ask about, for the log."""
         self.unready_jobs: list[str] | None = None
         """The names of the jobs whose gang is not ready at the close; None: no plugin reports them."""
         self.forgotten_nominations: set[str] = set()

@@ -51,6 +51,8 @@ class Reporter:
         """Report a cycle that has ended. `written`: its plan goes to the API server."""
         if written and (report.bound or report.evicted):
             log.info("cycle %d: %d bound, %d evicted in %.0f ms", number, report.bound, report.evicted, seconds * 1000)
+            for line in report.session.audit:
+                log.info("%s", line)
         try:
             self.metrics.cycle(report, seconds)
             self._warnings(report)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.advance.advance_book import held_in_advance, without_advance
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.network.job_domains import domains_of_job, has_topology_below
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.reservations.first_jobs import FirstJobsRule
@@ -166,8 +167,8 @@ class Book:
         if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
         limit = limit_in(session, job.uid, self._estimates)
-        after = self._permitted_at(job, gang)
-        if after is None:
+        after, domains = self._permitted_at(job, gang), domains_of_job(session, job)
+        if after is None or domains == []:
             self.never.add(job.uid)
             return None
         plan = ReservationPlan(
@@ -177,7 +178,7 @@ class Book:
             self._free(),
             gang,
             limit,
-            self._domains(job),
+            domains or [],
             after,
             others,
         )
@@ -259,11 +260,7 @@ class Book:
         session = self._session
         missing = job.min_available - job.ready_num
         pending = [task for task in session.pending(job) if not task.sched_gated][: max(0, missing)]
-        if (
-            not pending
-            or len(pending) < missing
-            or any(sub.constraint for sub in job.sub_jobs.values() if sub.uid != job.uid)
-        ):
+        if not pending or len(pending) < missing or has_topology_below(job):
             return []  # complete gangs, and no sub-groups with domains of their own
         found: dict[int, GangMembers] = {}
         self._open = True
@@ -281,17 +278,3 @@ class Book:
         finally:
             self._open = False
         return list(found.values())
-
-    def _domains(self, job: SessionJob) -> list[NDArray[np.bool_]]:
-        """The nodes of each HyperNode within which a job with a hard topology must be; empty: it has none."""
-        constraint = job.constraint
-        topology = self._session.topology
-        if constraint is None:
-            return []
-        if constraint.label:
-            names, column = topology.by_label(constraint.label)
-            return [column == i for i in range(len(names))]
-        if constraint.tier is None or constraint.tier >= topology.root_tier:
-            return []
-        tiers = range(constraint.tier, 0, -1)
-        return [topology.mask(name) for tier in tiers for name in topology.of_tier(tier)]

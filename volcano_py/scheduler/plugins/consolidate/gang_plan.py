@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.jobs.planned_moves import GangMoves
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.network.job_domains import domains_of_job
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import EPS
@@ -35,22 +36,36 @@ def plan_for(session: Session, job: SessionJob, movable: dict[int, list[MovableP
         if session.rules.pre_predicate(task) is not None:
             return None
     gained = sum(share_of(session, task) for task in pending)
-    plan = _GangPlan(session, movable, gained)
-    for task in sorted(pending, key=lambda task: -share_of(session, task)):
-        if not plan.place(task):
+    pending.sort(key=lambda task: -share_of(session, task))
+    best: _GangPlan | None = None
+    for domain in _domains(session, job):
+        plan = _GangPlan(session, movable, gained, domain)
+        if not all(plan.place(task) for task in pending):
+            continue
+        if not plan.moved:
             return None
-    moved = [(pod.task, node) for pod, node in plan.moved]
-    if not moved:
+        if best is None or _cost(plan.moved) < _cost(best.moved):
+            best = plan
+    if best is None:
         return None
-    return GangMoves(job.uid, moved, plan.placed, sum(pod.cost for pod, _ in plan.moved))
+    moved = [(pod.task, node) for pod, node in best.moved]
+    return GangMoves(job.uid, moved, best.placed, sum(pod.cost for pod, _ in best.moved))
+
+
+def _domains(session: Session, job: SessionJob) -> list[Bools]:
+    """The nodes of each domain within one of which the gang must be, or all nodes."""
+    domains = domains_of_job(session, job)
+    return [np.ones(len(session.table), dtype=bool)] if domains is None else domains
 
 
 class _GangPlan:
     """What is idle and what becomes free while the plan grows."""
 
-    def __init__(self, session: Session, movable: dict[int, list[MovablePod]], gained: float) -> None:
+    def __init__(self, session: Session, movable: dict[int, list[MovablePod]], gained: float, domain: Bools) -> None:
         n = session.numbers
         self._session = session
+        self._domain = domain
+        """The nodes on which the gang may be; what is moved may be on others."""
         self._left = {node: list(pods) for node, pods in movable.items()}
         """The pods that are not moved yet."""
         self._now: Floats = n.idle - n.pipelined
@@ -63,7 +78,7 @@ class _GangPlan:
 
     def place(self, task: Task) -> bool:
         """Place one pod of the gang."""
-        accepted = self._session.placement.accepted(task, check_capacity=False)
+        accepted = self._session.placement.accepted(task, check_capacity=False) & self._domain
         for free in (self._now, self._later):
             node = self._fullest(task, accepted, free)
             if node is not None:

@@ -14,6 +14,7 @@ import msgspec
 
 from volcano_py.scheduler.framework.jobs.planned_moves import GangMoves, PlannedMoves
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.network.job_domains import has_topology_below
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
@@ -125,7 +126,7 @@ def _in_order(session: Session) -> list[SessionJob]:
     for job in session.jobs.active():
         if job.is_pending() or not job.counts[st.PENDING] or job.ready_num >= max(1, job.min_available):
             continue
-        if job.counts[st.PIPELINED] or job.has_hard_topology or job.has_policies:
+        if job.counts[st.PIPELINED] or has_topology_below(job) or job.has_policies:
             continue
         if session.states.job_valid(job) is not None or session.limits.overused(session.queues[job.queue]):
             continue

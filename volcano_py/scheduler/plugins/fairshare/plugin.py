@@ -30,6 +30,7 @@ from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins.fairshare.levels import charged, level, of_subtrees, queue_weight
+from volcano_py.scheduler.plugins.fairshare.order_audit import Compared, StartedJobs, audit_lines
 from volcano_py.scheduler.plugins.fairshare.owner_limits import OwnerLimits
 from volcano_py.scheduler.plugins.fairshare.usage import DecayedUsage, Owner
 
@@ -91,6 +92,8 @@ class Fairshare(Plugin):
         self._parents = session.queue_parents
         self._of_owner = charged(usage.used, totals, self.ahead)
         self._of_queue = of_subtrees(self._of_owner, self._parents)
+        self._at_open = dict(self._of_queue)
+        self._started = StartedJobs(session)
         self._ranks: dict[str, float] | None = None
         self._session = session
         session.add_queue_order(self._order)
@@ -107,6 +110,22 @@ class Fairshare(Plugin):
             used[owner.queue] += amount
         for queue in session.queues:
             session.gauges.append(("queue_decayed_usage_seconds", {"queue_name": queue}, used[queue]))
+
+    def on_session_close(self, session: Session) -> None:
+        session.audit += audit_lines(session, self._started.found(), self._compared)
+
+    def _compared(self, job: SessionJob, other: SessionJob) -> Compared | None:
+        """By what a job comes before another one: its owner within a queue, or the queues below their common parent."""
+        if job.queue == other.queue:
+            mine, theirs = self._owner(job.model).name, self._owner(other.model).name
+            found = Compared(f"owner {mine}", self._rank(job), f"owner {theirs}", self._rank(other))
+        else:
+            pair = self._below_common(job.queue, other.queue)
+            if pair is None:
+                return None
+            levels = (self._level(queue, self._at_open.get(queue, 0.0)) for queue in pair)
+            found = Compared(f"queue {pair[0]}", next(levels), f"queue {pair[1]}", next(levels))
+        return found if found.first_level < found.other_level and found.first != found.other else None
 
     def _add_limits(self, session: Session, held: Mapping[Owner, float]) -> None:
         def weight(owner: Owner) -> float:
@@ -167,17 +186,21 @@ class Fairshare(Plugin):
     # ---- orders ----------------------------------------------------------------------------------------------
 
     def _order(self, left: Queue, right: Queue) -> int:
-        a, b = path_of(left.name, self._parents)[::-1], path_of(right.name, self._parents)[::-1]
-        at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
-        if at is None:
+        pair = self._below_common(left.name, right.name)
+        if pair is None:
             return 0
-        mine, theirs = self._level(a[at]), self._level(b[at])
+        mine, theirs = (self._level(queue, self._of_queue[queue]) for queue in pair)
         return (mine > theirs) - (mine < theirs)
 
-    def _level(self, queue: str) -> float:
+    def _below_common(self, left: str, right: str) -> tuple[str, str] | None:
+        """The queues above two queues, or these, just below the last one that both have above them."""
+        a, b = path_of(left, self._parents)[::-1], path_of(right, self._parents)[::-1]
+        return next(((x, y) for x, y in zip(a, b, strict=False) if x != y), None)
+
+    def _level(self, queue: str, used: float) -> float:
         """The usage of a queue and its children, by its weight."""
         found = self._session.queues.get(queue)
-        return level(self._of_queue[queue], queue_weight(found.weight if found is not None else 1))
+        return level(used, queue_weight(found.weight if found is not None else 1))
 
     def _rank(self, job: SessionJob) -> float:
         if self._ranks is None:
@@ -201,6 +224,7 @@ class Fairshare(Plugin):
         return ranks
 
     def _moved(self, task: Task, count: int) -> None:
+        self._started.moved(task, count)
         job = self._session.cluster.jobs.get(task.job)
         if job is not None:
             for queue in path_of(job.queue, self._parents):
