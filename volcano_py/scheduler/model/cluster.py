@@ -415,6 +415,7 @@ class Cluster(AssumedPlans):
             job = self._job(task.job)
             job.add(task)
             self.job_changes.add(task.job)
+            self.native_groups.task_added(task)
             if not group_of(task.pod):
                 self.shadow_groups.added(job, task)
 
@@ -432,6 +433,7 @@ class Cluster(AssumedPlans):
         job = self.jobs.get(task.job)
         if job is not None:
             job.replace(old, task)
+            self.native_groups.task_added(task)
             self.job_changes.add(task.job)
 
     def _forget_reports(self, key: str) -> None:
@@ -452,6 +454,7 @@ class Cluster(AssumedPlans):
             self.placed.take(task)
         if task.job:
             self.usable.add(task, -1)
+            self.native_groups.task_removed(task)
         job = self.jobs.get(task.job)
         if job is not None:
             job.remove(task)

@@ -6,6 +6,7 @@ and a composite group if enough of its children hold, level by level.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -26,6 +27,10 @@ class GroupTree(NamedTuple):
     below: tuple[GroupTree, ...]
     least: int
     """How many of its pods, or of its child groups, must be placed together."""
+    fewest: tuple[int, ...] = ()
+    """The numbers of pods without which the groups below it cannot hold, sorted."""
+    depths: tuple[int, ...] = ()
+    """The levels of the groups below it, sorted."""
 
     @property
     def composite(self) -> bool:
@@ -41,13 +46,13 @@ class GroupTree(NamedTuple):
 
     @property
     def levels(self) -> int:
-        return 1 + max((child.levels for child in self.below), default=0)
+        return 1 + (self.depths[-1] if self.depths else 0)
 
     def least_pods(self) -> int:
         """The number of pods without which the group cannot hold."""
         if not self.composite:
             return self.least
-        fewest = sorted(child.least_pods() for child in self.below)[: self.least]
+        fewest = self.fewest[: self.least]
         return sum(fewest) + self.least - len(fewest)  # a group that does not exist needs a pod, at least
 
     def pod_groups(self) -> Iterator[GroupTree]:
@@ -82,7 +87,44 @@ def tree_of(group: AnyGroup, children: Callable[[str], Iterable[AnyGroup]], abov
     except ValueError as error:
         raise ValueError(f"{kind}/{meta.name}: {error}") from None
     below = sorted(children(meta.key), key=_order) if composite else ()
-    return GroupTree(group, tuple(tree_of(child, children, above + 1) for child in below), least)
+    trees = tuple(tree_of(child, children, above + 1) for child in below)
+    fewest, depths = sorted(t.least_pods() for t in trees), sorted(t.levels for t in trees)
+    return GroupTree(group, trees, least, tuple(fewest), tuple(depths))
+
+
+def with_group(tree: GroupTree, group: AnyGroup) -> GroupTree:
+    """The tree with another state of its root. Raises ValueError if a field of it is invalid."""
+    return tree._replace(group=group, least=least_of(group))
+
+
+def with_child(tree: GroupTree, old: AnyGroup | None, new: GroupTree | None) -> GroupTree:
+    """The tree without a group below its root, or with another one, or both."""
+    below, fewest, depths = tree.below, tree.fewest, tree.depths
+    if old is not None:
+        i = bisect_left(below, _order(old), key=_order_of)
+        if i < len(below) and _order_of(below[i]) == _order(old):
+            fewest = _without(fewest, below[i].least_pods())
+            depths = _without(depths, below[i].levels)
+            below = below[:i] + below[i + 1 :]
+    if new is not None:
+        i = bisect_left(below, _order_of(new), key=_order_of)
+        below = (*below[:i], new, *below[i:])
+        fewest, depths = _with(fewest, new.least_pods()), _with(depths, new.levels)
+    return tree._replace(below=below, fewest=fewest, depths=depths)
+
+
+def _with(numbers: tuple[int, ...], number: int) -> tuple[int, ...]:
+    i = bisect_left(numbers, number)
+    return (*numbers[:i], number, *numbers[i:])
+
+
+def _without(numbers: tuple[int, ...], number: int) -> tuple[int, ...]:
+    i = bisect_left(numbers, number)
+    return numbers[:i] + numbers[i + 1 :]
+
+
+def _order_of(tree: GroupTree) -> tuple[str, str, bool]:
+    return _order(tree.group)
 
 
 def _order(group: AnyGroup) -> tuple[str, str, bool]:

@@ -28,15 +28,12 @@ from volcano_py.scheduler.model.jobs.group_tree import (
     GroupTree,
     least_of,
     parent_of,
-    tree_of,
 )
 from volcano_py.scheduler.model.jobs.job import Job
+from volcano_py.scheduler.model.jobs.kept_trees import GroupKey, KeptTrees
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
 from volcano_py.scheduler.model.plan import NativeGroupStatus
-
-_Id = tuple[str, str]
-"""The kind in the model, and the key, `namespace/name`."""
 
 
 class NativeGroups:
@@ -48,11 +45,14 @@ class NativeGroups:
 
     def __init__(self, cluster: ModelState) -> None:
         self._cluster = cluster
-        self._groups: dict[_Id, gang.AnyGroup] = {}
-        self._below: dict[str, dict[_Id, None]] = {}
+        self._groups: dict[GroupKey, gang.AnyGroup] = {}
+        self._below: dict[str, dict[GroupKey, None]] = {}
         """The groups that name a CompositePodGroup as their parent, by its key; it may not exist."""
         self._home: dict[str, str] = {}
         """The job of the pods of a PodGroup with a parent, by the UID that the PodGroup has without one."""
+        self._trees = KeptTrees(self._groups, self._below)
+        self._tasks: dict[str, dict[str, Task]] = {}
+        """The pods that name a PodGroup, by the same UID."""
 
     def get(self, kind: str, key: str) -> gang.AnyGroup | None:
         """A group by its kind in the model and its key."""
@@ -75,30 +75,42 @@ class NativeGroups:
 
     def tasks(self, key: str) -> list[Task]:
         """The pods that name a PodGroup."""
-        uid = native_uid(key)
-        at = self.job_of(uid)
-        job = self._cluster.jobs.get(at)
-        every = job.tasks.values() if job is not None else ()
-        return [task for task in every if at == uid or group_of(task.pod) == uid]
+        return [*self._tasks.get(native_uid(key), {}).values()]
+
+    def task_added(self, task: Task) -> None:
+        """A pod was added, or replaces one with the same name."""
+        if task.pod.spec.scheduling_group is not None:
+            self._tasks.setdefault(group_of(task.pod), {})[task.key] = task
+
+    def task_removed(self, task: Task) -> None:
+        if task.pod.spec.scheduling_group is not None:
+            uid = group_of(task.pod)
+            tasks = self._tasks.get(uid, {})
+            tasks.pop(task.key, None)
+            if not tasks:
+                self._tasks.pop(uid, None)
 
     # ---- changes ------------------------------------------------------------------------------------------
 
     def upsert(self, kind: str, group: gang.AnyGroup) -> None:
         """Add or replace a group. Raises ValueError if a field of a PodGroup without a parent is invalid."""
         at = kind, group.metadata.key
+        old, before = self._groups.get(at), self._job(at)
         self._unlink(at)
         self._groups[at] = group
         parent = parent_of(group)
         if parent:
             self._below.setdefault(parent, {})[at] = None
-        self._settle(at)
+        self._trees.changed(old, group)
+        self._settle(at, before)
 
     def remove(self, kind: str, key: str) -> None:
         at = kind, key
         if at in self._groups:
+            before = self._job(at)
             self._unlink(at)
-            del self._groups[at]
-            self._settle(at)
+            self._trees.changed(self._groups.pop(at), None)
+            self._settle(at, before)
 
     def namespace_changed(self, namespace: str) -> None:
         """Called when a Namespace changes, which may change the queue of its jobs."""
@@ -115,22 +127,25 @@ class NativeGroups:
         new = msgspec.convert(operation.conditions, list[Condition])
         types = {condition.type for condition in new}
         kept = [c for c in group.status.conditions or () if c.type not in types]
+        before = group
         group = self._groups[at] = replace(group, status=replace(group.status, conditions=[*kept, *new]))
+        self._trees.changed(before, group)
         job = self._cluster.jobs.get(self._job(at))
         if job is not None and job.native is not None:
             job.native = group if job.native.metadata.uid == operation.uid else job.native
-            job.tree = job.tree and self._tree((COMPOSITE, job.native.metadata.key))
+            job.tree = job.tree and self._trees.of(job.native.metadata.key)
 
-    def _unlink(self, at: _Id) -> None:
+    def _unlink(self, at: GroupKey) -> None:
         old = self._groups.get(at)
         siblings = self._below.get(parent_of(old), {}) if old is not None else {}
         siblings.pop(at, None)
         if old is not None and not siblings:
             self._below.pop(parent_of(old), None)
 
-    def _settle(self, at: _Id) -> None:
-        """After a change of a group: put the pods below it into their jobs, and set these jobs from their groups."""
-        changed = {self._job(at)}
+    def _settle(self, at: GroupKey, before: str) -> None:
+        """After a change of a group: put the pods below it into their jobs, and set these jobs from their groups.
+        `before`: the job of the group before the change."""
+        changed = {before, self._job(at)}
         for key in self._pod_groups(at):
             uid = native_uid(key)
             old, new = self.job_of(uid), self._job((NATIVE, key))
@@ -140,13 +155,11 @@ class NativeGroups:
             else:
                 self._home[uid] = new
             if old != new:
-                known = self._cluster.jobs.get(old)
-                every = known.tasks.values() if known is not None else ()
-                self._cluster.move_tasks([t for t in every if group_of(t.pod) == uid], new)
+                self._cluster.move_tasks(self.tasks(key), new)
         for uid in sorted(changed):
             self._derive(uid)
 
-    def _pod_groups(self, at: _Id) -> list[str]:
+    def _pod_groups(self, at: GroupKey) -> list[str]:
         """The keys of the PodGroups at or below a group."""
         found, seen, todo = [], set(), [at]
         while todo:
@@ -160,7 +173,7 @@ class NativeGroups:
                 todo += self._below.get(here[1], ())
         return found
 
-    def _job(self, at: _Id) -> str:
+    def _job(self, at: GroupKey) -> str:
         """The UID of the job of a group: that of its root, or of the first group above it that does not exist or is too
         far above."""
         seen = [at]
@@ -213,17 +226,13 @@ class NativeGroups:
             where = f"{COMPOSITE}/{root.metadata.name}"
             return None, f"the groups above and below {where} have more than {MOST_LEVELS} levels"
         try:
-            tree = self._tree((COMPOSITE, root.metadata.key))
+            tree = self._trees.of(root.metadata.key)
         except ValueError as error:
             return None, str(error)
         if tree.levels > MOST_LEVELS:
             where = f"{COMPOSITE}/{root.metadata.name}"
             return None, f"the groups below {where} have {tree.levels} levels; use at most {MOST_LEVELS}"
         return tree, ""
-
-    def _tree(self, at: _Id) -> GroupTree:
-        """A group with all below it. Raises ValueError if a field of one of them is invalid."""
-        return tree_of(self._groups[at], lambda key: [self._groups[child] for child in self._below.get(key, ())])
 
 
 def queue_of(group: gang.AnyGroup, namespace: Namespace | None) -> str:
