@@ -73,8 +73,8 @@ class Callbacks:
     def __init__(self, flags: dict[str, str | None]) -> None:
         self._flags = flags
         self._registered: dict[str, dict[str, Callback]] = {}
-        self._tiers: dict[str, list[Tier]] = dict.fromkeys(flags, [])
-        self._flat: dict[str, Tier] = dict.fromkeys(flags, [])
+        self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
+        self._flat: dict[str, Tier] = {point: [] for point in flags}
         self.faults: list[Fault] = []
 
     def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:

@@ -406,7 +406,8 @@ class Scheduler:
             self.reporter.metrics.emitted(operations, self.cache.model, time.time())
 
     def _send_held(self, operations: list[Operation]) -> None:
-        """Send statuses whose back-off or pause is over. Without leadership they are lost, as those that wait for a write."""
+        """Send statuses whose back-off or pause is over. Without leadership they are lost, as those that wait for a
+        write."""
         if self.handle.leading:
             self.handle.emit(operations)
         else:
