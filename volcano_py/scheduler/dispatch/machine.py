@@ -41,8 +41,6 @@ from volcano_py.scheduler.model.plan import (
 
 CONDITION_SPACING = 1.0
 """Seconds between two conditions of one pod."""
-QUEUE_SPACING = 5.0
-"""Seconds between two writes of what a queue holds, which changes with every pod."""
 MAX_EVENTS = 10_000
 """The maximum number of pending Events; further ones are dropped."""
 BUSY_ATTEMPTS = 8
@@ -372,7 +370,7 @@ class Machine:
 
     def _remember(self, item: Item, now: float) -> None:
         if len(self._written) >= MAX_SPACED:
-            for key in [k for k, at in self._written.items() if at + QUEUE_SPACING < now]:
+            for key in [k for k, at in self._written.items() if at + CONDITION_SPACING < now]:
                 del self._written[key]
         self._written[item.key] = now
         for later in self._waiting.objects.get(item.key, ()):
@@ -400,12 +398,7 @@ class Machine:
 
 def _spacing(op: Operation | StepWrite) -> float:
     """Seconds between two writes of this kind to one object."""
-    match op:
-        case PodCondition():
-            return CONDITION_SPACING
-        case QueueStatus():
-            return QUEUE_SPACING
-    return 0.0
+    return CONDITION_SPACING if isinstance(op, PodCondition) else 0.0
 
 
 def _scheduler_error(bind: Bind, message: str) -> PodCondition:

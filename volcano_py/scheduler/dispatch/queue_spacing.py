@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from volcano_py.scheduler.dispatch.machine import QUEUE_SPACING
 from volcano_py.scheduler.model.plan import Operation, QueueStatus
+
+QUEUE_SPACING = 5.0
+"""Seconds between two statuses of one queue."""
 
 
 class QueueSpacing:
