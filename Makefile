@@ -127,6 +127,9 @@ manifests: setup ## generate what the chart takes from the code, and render it i
 	@$(BIN)/python -m charts.generate
 	@echo "kubectl apply --server-side -f deploy/volcano.yaml"
 
+constraints: setup $(VENV)/.dashboard ## write the versions of all packages that the tests ran with
+	@$(BIN)/python -m pip freeze --exclude-editable | grep -v " @ " > packaging/constraints.txt
+
 docs: setup ## generate the reference pages and build the site in site/ (SERVE=1 serves it, and follows changes)
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'

@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from charts import krew
 from charts.version import PLACES, found, notes, problems, set_version
@@ -29,6 +32,21 @@ from volcano_py.sandbox.cluster import Sandbox
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text())
+
+
+def test_the_constraints_name_a_version_of_each_package_and_no_address() -> None:
+    """The public CI installs these versions (PIP_CONSTRAINT), so that a run can be repeated."""
+    pinned: dict[str, str] = {}
+    for line in (ROOT / "packaging/constraints.txt").read_text().splitlines():
+        name, version = re.fullmatch(r"([\w.-]+)==([\w.+!-]+)", line).groups()  # type: ignore[union-attr]
+        pinned[canonicalize_name(name)] = version
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    of_tests = ("dra", "sandbox", "fast", "dashboard", "docs", "dashboard-dev", "dev")
+    wanted = project["dependencies"] + [r for extra in of_tests for r in project["optional-dependencies"][extra]]
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        if name != "volcano-py":
+            assert requirement.specifier.contains(pinned[name]), f"{requirement}: run make constraints"
 
 
 def test_all_files_name_one_version(tmp_path: Path) -> None:
