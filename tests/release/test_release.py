@@ -41,7 +41,7 @@ def test_the_constraints_name_a_version_of_each_package_and_no_address() -> None
         name, version = re.fullmatch(r"([\w.-]+)==([\w.+!-]+)", line).groups()  # type: ignore[union-attr]
         pinned[canonicalize_name(name)] = version
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    of_tests = ("dra", "sandbox", "fast", "dashboard", "docs", "dashboard-dev", "dev")
+    of_tests = ("dra", "sandbox", "fast", "otel", "dashboard", "docs", "dashboard-dev", "dev")
     wanted = project["dependencies"] + [r for extra in of_tests for r in project["optional-dependencies"][extra]]
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)

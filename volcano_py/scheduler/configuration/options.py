@@ -48,6 +48,8 @@ class Options:
     """Folder for recent cycles; empty: none are recorded."""
     record_limit: int = 256
     """Megabytes in that folder."""
+    otlp_endpoint: str = ""
+    """Address of an OpenTelemetry collector that receives a trace of each job; empty: none is sent."""
     verify_incremental: bool = False
     """Compare incremental state with state built from scratch in every cycle, and report differences as faults."""
     cache_audit_period: float = PERIOD

@@ -93,6 +93,9 @@ _IGNORED = [
 @click.option("--record", default="", metavar="DIR", help="Keep recent cycles in this folder, for volcano-py replay.")
 @click.option("--record-limit", type=click.IntRange(1), default=256, help="Limit of that folder in MB.")
 @click.option(
+    "--otlp-endpoint", default="", metavar="URL", help="Send a trace of each job to this OpenTelemetry collector."
+)
+@click.option(
     "--verify-incremental", is_flag=True, help="Compare incremental state with state built from scratch in every cycle."
 )
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from volcano_py.kube.remedies import for_denied
 from volcano_py.scheduler.cache.cache import Cache
@@ -11,10 +12,11 @@ from volcano_py.scheduler.configuration.reload import ConfigurationSource
 from volcano_py.scheduler.dispatch.handle import DispatcherHandle
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.framework.callbacks import once_each
-from volcano_py.scheduler.model.plan import Event, Operation
+from volcano_py.scheduler.model.plan import Bind, Event, Operation
 from volcano_py.scheduler.run_once import CycleReport
 from volcano_py.scheduler.runtime.failed_cycles import FailedCycles
 from volcano_py.scheduler.runtime.metrics import Metrics
+from volcano_py.scheduler.tracing.job_traces import JobTraces
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +36,10 @@ class Reporter:
         handle: DispatcherHandle,
         configuration: ConfigurationSource,
         failed_cycles: FailedCycles,
+        traces: JobTraces | None = None,
     ) -> None:
         self.metrics = metrics
+        self._traces = traces
         self._cache = cache
         self._handle = handle
         self._configuration = configuration
@@ -60,9 +64,25 @@ class Reporter:
             # The gauges of a user's plugin may contradict each other.
             log.exception("cycle %d: its metrics and warnings cannot be reported", number)
 
+    def emitted(self, operations: Sequence[Operation]) -> None:
+        """Report operations that were handed to the dispatcher."""
+        now = time.time()
+        self.metrics.emitted(operations, self._cache.model, now)
+        if self._traces is not None:
+            self._traces.decided(operations, self._cache.model, now)
+
+    def forget_job(self, namespace: str, name: str) -> None:
+        """A job is gone: its series end."""
+        self.metrics.forget_job(namespace, name)
+        if self._traces is not None:
+            self._traces.forget(namespace, name)
+
     def result(self, op: Operation, result: Result) -> None:
         """Report the result of an operation."""
-        self.metrics.result(op, result, self._cache.model, time.time())
+        now = time.time()
+        self.metrics.result(op, result, self._cache.model, now)
+        if self._traces is not None and isinstance(op, Bind):
+            self._traces.bind_ended(op, result.outcome in ("done", "superseded"), self._cache.model, now)
         if result.outcome == "failed":
             self._failed(op, result.message)
 

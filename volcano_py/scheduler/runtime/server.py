@@ -70,6 +70,8 @@ from volcano_py.scheduler.runtime.reporting import Reporter
 from volcano_py.scheduler.shadow.handle import SilentHandle
 from volcano_py.scheduler.shadow.observed import ObservedCluster
 from volcano_py.scheduler.shadow.shadow import Shadow
+from volcano_py.scheduler.tracing.job_traces import JobTraces
+from volcano_py.scheduler.tracing.otlp import TraceExporter
 
 if TYPE_CHECKING:
     from volcano_py.scheduler.pods.document import ProfilesFile
@@ -151,7 +153,9 @@ class Scheduler:
         self.shadow: Shadow | None = None
         if isinstance(model, ObservedCluster):
             self.shadow = Shadow(model, metrics.registry, options.shadow_settle, self._try)
-        self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles)
+        self.exporter = TraceExporter(options.otlp_endpoint) if options.otlp_endpoint else None
+        traces = JobTraces(self.exporter.send) if self.exporter is not None else None
+        self.reporter = Reporter(metrics, self.cache, self.handle, self.source, self.failed_cycles, traces)
         self.containment = Containment(options, self.registry, self.source, metrics)
         self.profiles = self._live(profiles, metrics) if profiles is not None else None
         self.audit: Audit | None = None
@@ -248,6 +252,8 @@ class Scheduler:
                 self.queue_spacing.close()
                 if self.recorder is not None:
                     self.recorder.close()
+                if self.exporter is not None:
+                    await asyncio.to_thread(self.exporter.close)
 
     def _history(self) -> HistoryMap:
         o = self.options
@@ -403,7 +409,7 @@ class Scheduler:
             passing = self.queue_spacing.passing(self.cache.status_backoff.passing(operations))
             if passing:
                 self.handle.emit(passing)
-            self.reporter.metrics.emitted(operations, self.cache.model, time.time())
+            self.reporter.emitted(operations)
 
     def _send_held(self, operations: list[Operation]) -> None:
         """Send statuses whose back-off or pause is over. Without leadership they are lost, as those that wait for a
@@ -463,11 +469,11 @@ class Scheduler:
         elif kind == "PodGroup" or kind in NATIVE_KINDS:
             uid = uid_of(kind, f"{namespace}/{name}")
             self.handle.revoke(Revoke("Job", uid))
-            self.reporter.metrics.forget_job(*uid.split("/", 1))
+            self.reporter.forget_job(*uid.split("/", 1))
         elif kind == "Pod":
             self.handle.revoke(Revoke("Pod", f"{namespace}/{name}", uid))
             # Of a pod without a PodGroup, which is a job of one task.
-            self.reporter.metrics.forget_job(namespace, f"podgroup-{uid}")
+            self.reporter.forget_job(namespace, f"podgroup-{uid}")
 
     def _write_event(self, event: Event) -> bool:
         if self.handle.leading:
