@@ -65,6 +65,9 @@ class Callback(NamedTuple):
 
 Tier = list[Callback]
 _position = itemgetter(0)
+_NO_TIERS: list[Tier] = []
+_NO_CALLBACKS: Tier = []
+"""Until callbacks are compiled. `compile` replaces the lists, and nothing appends to them."""
 
 
 class Callbacks:
@@ -73,8 +76,8 @@ class Callbacks:
     def __init__(self, flags: dict[str, str | None]) -> None:
         self._flags = flags
         self._registered: dict[str, dict[str, Callback]] = {}
-        self._tiers: dict[str, list[Tier]] = dict.fromkeys(flags, [])
-        self._flat: dict[str, Tier] = dict.fromkeys(flags, [])
+        self._tiers: dict[str, list[Tier]] = dict.fromkeys(flags, _NO_TIERS)
+        self._flat: dict[str, Tier] = dict.fromkeys(flags, _NO_CALLBACKS)
         self.faults: list[Fault] = []
 
     def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
