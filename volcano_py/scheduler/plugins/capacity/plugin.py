@@ -99,10 +99,17 @@ class Capacity(Plugin):
         nodes = self.tree.nodes
         a, b = nodes[left.name], nodes[right.name]
         if self.hierarchy:
-            if bool(a.children) != bool(b.children):
-                return 1 if a.children else -1
-            if not a.children:
-                a, b = self.tree.below_common(a, b)
+            if a.children:
+                if not b.children:
+                    return 1
+            elif b.children:
+                return -1
+            else:
+                over_a, over_b = a.branch, b.branch
+                if len(over_a) > 1 and len(over_b) > 1 and over_a[1] is not over_b[1]:
+                    a, b = over_a[1], over_b[1]  # most queues have nothing but root in common
+                else:
+                    a, b = self.tree.below_common(a, b)
         # The smaller share first; of equal shares, the queue that deserves a resource first.
         return 0 if a.order == b.order else -1 if a.order < b.order else 1
 
