@@ -80,7 +80,8 @@ def _task_topology(_: Any, a: list[Any]) -> list[Any]:
 
 def _queue_share(_: Any, a: list[Any]) -> list[Any]:
     queue = from_manifest(QueueObject, {"metadata": {"name": a[0]["name"]}})
-    found = QueueNode(Queue(queue), Resource())
+    found = QueueNode(Queue(queue))
+    found.state(Resource())
     found.allocated, found.deserved = resource(a[0]["allocated"]), resource(a[0]["deserved"])
     found.update_share()
     return [found.share]

@@ -10,7 +10,7 @@ from volcano_py.scheduler.model.plan import Bind, Operation, QueueStatus
 
 
 class Timers:
-    """Timers that end when the test calls them."""
+    """Timers that the test ends."""
 
     def __init__(self) -> None:
         self.running: dict[str, Callable[[str], None]] = {}

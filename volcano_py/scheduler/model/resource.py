@@ -119,8 +119,12 @@ class Resource:
     @property
     def exact(self) -> bool:
         """Whether all amounts are small enough for exact arithmetic."""
-        largest = max(abs(self.milli_cpu), abs(self.memory), *map(abs, (self.scalars or {}).values()), 0.0)
-        return largest < EXACT
+        if not (abs(self.milli_cpu) < EXACT and abs(self.memory) < EXACT):
+            return False
+        for amount in (self.scalars or {}).values():  # called for each queue in each session
+            if not abs(amount) < EXACT:
+                return False
+        return True
 
     def is_empty(self) -> bool:
         """Whether only `pods` has an amount: the request of a best-effort pod."""

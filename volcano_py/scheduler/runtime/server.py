@@ -412,8 +412,7 @@ class Scheduler:
             self.reporter.emitted(operations)
 
     def _send_held(self, operations: list[Operation]) -> None:
-        """Send statuses whose back-off or pause is over. Without leadership they are lost, as those that wait for a
-        write."""
+        """Send statuses whose pause is over. Without leadership they are lost, as those that wait for a write."""
         if self.handle.leading:
             self.handle.emit(operations)
         else:

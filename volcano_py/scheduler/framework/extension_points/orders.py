@@ -7,9 +7,10 @@ compare two of them, because the order can depend on both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from volcano_py.scheduler.framework.callbacks import Callback
 from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, Comparable
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
@@ -47,6 +48,7 @@ class Orders:
         self._own_orders: set[str] = set()
         """The plugins whose job order depends on the job alone."""
         self._keeps_ranks = False
+        self._queue_orders: Sequence[Callback] = ()
 
     def add_job_order(self, fn: Callable[[SessionJob], Comparable], *, own: bool = False) -> None:
         """Order the jobs of a queue: the job with the lower key comes first.
@@ -64,6 +66,7 @@ class Orders:
 
     def keep_ranks(self) -> None:
         """Keep the ranks of jobs if all orders permit it; called when the enabled callbacks are known."""
+        self._queue_orders = self.callbacks.enabled("queue_order")
         self._keeps_ranks = all(c.plugin in self._own_orders for c in self.callbacks.enabled("job_order"))
 
     def job_key(self, job: SessionJob) -> tuple[Any, ...]:
@@ -140,7 +143,7 @@ class Orders:
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
         """Whether the left queue comes first."""
-        for plugin, fn, _ in self.callbacks.enabled("queue_order"):  # `compare`, with fewer calls
+        for plugin, fn, _ in self._queue_orders or self.callbacks.enabled("queue_order"):  # `compare`, with fewer calls
             try:
                 order = fn(left, right)
                 if order:

@@ -19,7 +19,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import MAX, ZERO, Resource, intersection
-from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
+from volcano_py.scheduler.model.resource_names import PODS
 from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
@@ -34,6 +34,11 @@ from volcano_py.scheduler.plugins.queue_shares.lending import (
     stays_within,
 )
 from volcano_py.scheduler.plugins.queue_shares.within import within
+
+_GAUGES = [
+    (f"queue_{kind}_milli_cpu", f"queue_{kind}_memory_bytes", f"queue_{kind}_scalar_resources")
+    for kind in ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
+]
 
 
 class Capacity(Plugin):
@@ -94,10 +99,17 @@ class Capacity(Plugin):
         nodes = self.tree.nodes
         a, b = nodes[left.name], nodes[right.name]
         if self.hierarchy:
-            if bool(a.children) != bool(b.children):
-                return 1 if a.children else -1
-            if not a.children:
-                a, b = self.tree.below_common(a, b)
+            if a.children:
+                if not b.children:
+                    return 1
+            elif b.children:
+                return -1
+            else:
+                over_a, over_b = a.branch, b.branch
+                if len(over_a) > 1 and len(over_b) > 1 and over_a[1] is not over_b[1]:
+                    a, b = over_a[1], over_b[1]  # most queues have nothing but root in common
+                else:
+                    a, b = self.tree.below_common(a, b)
         # The smaller share first; of equal shares, the queue that deserves a resource first.
         return 0 if a.order == b.order else -1 if a.order < b.order else 1
 
@@ -379,22 +391,18 @@ class Capacity(Plugin):
 
     def on_session_close(self, session: Session) -> None:
         """Queue metrics, in the units of Resource."""
+        gauges = session.gauges
         for q in self.tree.nodes.values():
             label = {"queue_name": q.name}
-            for kind, amount in (
-                ("allocated", q.allocated),
-                ("request", q.request),
-                ("deserved", q.deserved),
-                ("capacity", q.capability),
-                ("real_capacity", q.real_capability),
-                ("inqueue", q.inqueue),
-            ):
-                session.gauges.append((f"queue_{kind}_milli_cpu", label, amount[CPU]))
-                session.gauges.append((f"queue_{kind}_memory_bytes", label, amount[MEMORY]))
-                for name, value in (amount.scalars or {}).items():
-                    session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
-            session.gauges.append(("queue_share", label, q.share))
-            session.gauges.append(("queue_overused", label, float(q.share > 1)))
+            amounts = (q.allocated, q.request, q.deserved, q.capability, q.real_capability, q.inqueue)
+            for (cpu, memory, scalar), amount in zip(_GAUGES, amounts, strict=True):
+                gauges.append((cpu, label, amount.milli_cpu))
+                gauges.append((memory, label, amount.memory))
+                if amount.scalars:
+                    for name, value in amount.scalars.items():
+                        gauges.append((scalar, {"queue_name": q.name, "resource": name}, value))
+            gauges.append(("queue_share", label, q.share))
+            gauges.append(("queue_overused", label, float(q.share > 1)))
 
 
 def _rest_of(q: QueueNode, left: dict[str, Resource]) -> Resource:

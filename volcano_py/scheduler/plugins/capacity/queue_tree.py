@@ -21,6 +21,7 @@ from volcano_py.scheduler.model.resource import (
     maximum,
     share,
 )
+from volcano_py.scheduler.plugins.capacity.kept_limits import KeptLimits, LimitsOfQueue, source_of
 from volcano_py.scheduler.plugins.queue_shares.demand import demands_of
 from volcano_py.scheduler.plugins.queue_shares.guarantee import guarantee_of
 from volcano_py.scheduler.plugins.queue_shares.inqueue import gated_deducted, inqueue_resource
@@ -50,7 +51,18 @@ class QueueNode:
         "share",
     )
 
-    def __init__(self, queue: Queue, guarantee: Resource) -> None:
+    guarantee: Resource
+    deserved: Resource
+    capability: Resource
+    real_capability: Resource
+    """The limit of what it may hold."""
+    admits: Resource
+    """The limit for admission. In a tree this is the capability of the specs, whatever the cluster has, so that a
+    job that is larger than the cluster blocks no other job."""
+    deserves: list[str] | None
+    """The names of the deserved resources, which are constant once the shares are computed."""
+
+    def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.name = queue.name
         self.path: list[QueueNode] = []
@@ -64,19 +76,25 @@ class QueueNode:
         self.request = Resource()
         self.elastic = Resource()
         self.inqueue = Resource()
-        self.guarantee = guarantee
-        self.deserved = queue.deserved.clone() if queue.deserved else Resource()
-        self.capability = queue.capability.clone() if queue.capability else Resource()
-        self.real_capability = Resource()
-        """The limit of what it may hold."""
-        self.admits = Resource()
-        """The limit for admission. In a tree this is the capability of the specs, whatever the cluster has, so that a
-        job that is larger than the cluster blocks no other job."""
         self.share = 0.0
-        self.deserves: list[str] | None = None
-        """The names of the deserved resources, which are constant once the shares are computed."""
         self.order = (0.0, False)
         """(share, whether the queue deserves nothing): the queue with the lower value comes first."""
+
+    def state(self, guarantee: Resource) -> None:
+        """Set the amounts that its spec states."""
+        self.guarantee = guarantee
+        self.deserved = self.queue.deserved.clone() if self.queue.deserved else Resource()
+        self.capability = self.queue.capability.clone() if self.queue.capability else Resource()
+        self.real_capability = Resource()
+        self.admits = Resource()
+        self.deserves = None
+
+    @property
+    def limits(self) -> LimitsOfQueue:
+        """What the queue may hold, whatever its jobs are."""
+        return LimitsOfQueue(
+            self.guarantee, self.deserved, self.capability, self.real_capability, self.admits, self.deserves
+        )
 
     @property
     def is_leaf(self) -> bool:
@@ -137,7 +155,8 @@ def flat(session: Session) -> QueueTree:
     for name in demands_of(session.cluster).queues:
         if name not in session.queues:
             continue
-        q = found.nodes[name] = QueueNode(session.queues[name], guarantee_of(session, session.queues[name]))
+        q = found.nodes[name] = QueueNode(session.queues[name])
+        q.state(guarantee_of(session, q.queue))
         q.real_capability = q.admits = free.clone().add(q.guarantee)
         if q.queue.capability is not None:
             if q.capability.milli_cpu <= 0:
@@ -154,10 +173,38 @@ def flat(session: Session) -> QueueTree:
 def tree(session: Session) -> QueueTree:
     """All queues below `root`. `problem` describes an invalid hierarchy."""
     found = QueueTree()
-    found.nodes = {name: QueueNode(queue, guarantee_of(session, queue)) for name, queue in session.queues.items()}
+    found.nodes = {name: QueueNode(queue) for name, queue in session.queues.items()}
     found.problem = _link(session, found)
     if found.problem:
+        for q in found.nodes.values():
+            q.state(guarantee_of(session, q.queue))
         return found
+    kept, source = session.cluster.keep(KeptLimits), source_of(session)
+    if kept.source != source:
+        _limit(session, found)
+    else:
+        _restore(session, found, kept.of)
+    _add_demand(session, found)
+    if kept.source != source:
+        kept.source, kept.of = source, {name: q.limits for name, q in found.nodes.items()}
+    return found
+
+
+def _restore(session: Session, found: QueueTree, kept: dict[str, LimitsOfQueue]) -> None:
+    """Use the limits of the last session."""
+    for name, q in found.nodes.items():
+        q.guarantee, q.deserved, q.capability, q.real_capability, q.admits, q.deserves = kept[name]
+    if session.cluster.check_states:
+        _limit(session, found)
+        for name, q in found.nodes.items():
+            if q.limits[:-1] != kept[name][:-1]:
+                raise AssertionError(f"queue {name}: the kept limits {kept[name]} differ from {q.limits}")
+
+
+def _limit(session: Session, found: QueueTree) -> None:
+    """Compute the limits of all queues, from root down."""
+    for q in found.nodes.values():
+        q.state(guarantee_of(session, q.queue))
     root = found.nodes[ROOT_QUEUE]
     if root.capability.is_empty():  # also if it limits only `pods`
         root.capability = Resource.infinite()
@@ -175,8 +222,6 @@ def tree(session: Session) -> QueueTree:
     for q in highest_first:
         _hand_down(q)
         highest_first += q.children
-    _add_demand(session, found)
-    return found
 
 
 def _link(session: Session, found: QueueTree) -> str:
@@ -188,7 +233,7 @@ def _link(session: Session, found: QueueTree) -> str:
         if session.queue_faults:
             return "queue {}: {}".format(*min(session.queue_faults.items()))
     if ROOT_QUEUE not in found.nodes:
-        found.nodes[ROOT_QUEUE] = QueueNode(Queue(api.Queue(metadata=ObjectMeta(name=ROOT_QUEUE))), Resource())
+        found.nodes[ROOT_QUEUE] = QueueNode(Queue(api.Queue(metadata=ObjectMeta(name=ROOT_QUEUE))))
     root = found.nodes[ROOT_QUEUE]
     for q in found.nodes.values():
         if q is not root:
@@ -254,10 +299,13 @@ def _add_demand(session: Session, found: QueueTree) -> None:
         node = found.nodes.get(name)
         if node is None:
             continue
-        for q in found.upwards(node):
+        elastic = demand.elastic
+        may_give = bool(elastic.milli_cpu or elastic.memory or elastic.scalars)
+        for q in node.branch:
             q.allocated.add(demand.allocated)
             q.request.add(demand.request)
-            q.elastic.add(demand.elastic)
+            if may_give:
+                q.elastic.add(elastic)
     for job in session.jobs.active():
         if job.min_resources is None:
             continue
