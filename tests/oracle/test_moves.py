@@ -97,8 +97,8 @@ def test_each_eviction_is_followed_by_the_start_that_justified_it() -> None:
 
 
 def test_gangs_that_must_be_in_one_rack() -> None:
-    moved, could = check(range(60), draw_racks)
-    assert could >= 5 and moved >= 0.6 * could, "too few of the moves that an exhaustive search finds"
+    moved, could = check(range(40), draw_racks)
+    assert could >= 4 and moved >= 0.6 * could, "too few of the moves that an exhaustive search finds"
 
 
 def test_without_what_is_kept_for_moved_pods_the_judge_finds_one_that_never_runs_again(

@@ -13,7 +13,7 @@ from volcano_py.scheduler.explain.explanation import explain
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.session import Session
-from volcano_py.simulate.unblock import gangs, nodes, pods, queues
+from volcano_py.simulate.unblock import gangs, moves, nodes, pods, queues
 from volcano_py.simulate.unblock.suggestion import Change, Suggestion
 from volcano_py.simulate.unblock.trials import Trials
 
@@ -21,6 +21,7 @@ Changes = Callable[[Session, SessionJob, Cause], Iterator[Change]]
 
 _CAPACITY: tuple[Changes, ...] = (nodes.free_capacity, nodes.wait_for_jobs)
 _QUEUE: tuple[Changes, ...] = (queues.raise_limit, nodes.wait_for_jobs)
+# moves are computed from the whole session, which is valid until the first trial, so they come first
 _CHANGES: dict[str, tuple[Changes, ...]] = {
     "QueueNotOpen": (queues.open_queue,),
     "EnqueueQueueLimit": _QUEUE,
@@ -31,13 +32,13 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
     "EnqueueClusterFull": (nodes.wait_for_jobs,),
     "EnqueueResourceQuota": (queues.raise_quota,),
     "SchedulingGated": (pods.remove_gates,),
-    "GangTooLarge": _CAPACITY,
+    "GangTooLarge": (moves.move_pods, *_CAPACITY),
     "GangRejected": (pods.drop_affinity, pods.drop_spread, pods.drop_ports),
     "NodeSelector": (pods.drop_selector, pods.label_node),
     "NodeCordoned": (nodes.uncordon,),
     "NodeTaint": (pods.tolerate,),
     "NodeTooSmall": (pods.ask_for_less,),
-    "NodeResources": (*_CAPACITY, pods.ask_for_less),
+    "NodeResources": (moves.move_pods, *_CAPACITY, pods.ask_for_less),
     "NodePodLimit": _CAPACITY,
     "NodePorts": (pods.drop_ports, nodes.wait_for_jobs),
     "PodAffinity": (pods.drop_affinity,),
@@ -45,7 +46,8 @@ _CHANGES: dict[str, tuple[Changes, ...]] = {
     "DevicesUnavailable": (nodes.wait_for_jobs,),
     "NumaTopology": (nodes.wait_for_jobs, pods.fewer_cpus),
     "VolumeLimit": (nodes.wait_for_jobs,),
-    "TopologyDomainFull": (gangs.wider_domain, nodes.wait_for_jobs),
+    "TopologyDomainFull": (moves.move_pods, gangs.wider_domain, nodes.wait_for_jobs),
+    "MovesPossible": (moves.move_pods,),
     "GroupDoesNotFit": _CAPACITY,
     "GroupDomainFull": (nodes.wait_for_jobs,),
     "TopologyNotReady": (gangs.wider_domain,),

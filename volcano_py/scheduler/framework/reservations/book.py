@@ -84,6 +84,8 @@ class Book:
         self._ends: ExpectedEnds | None = None
         self._merged: ExpectedEnds | None = None
         """With what the session has placed."""
+        self._of_limit: dict[str, tuple[Floats, Floats]] = {}
+        """By queue: the ends of its pods and those below it, and what they have freed then; until a task is moved."""
         self._starts = np.zeros(0)
         self._of = np.zeros(0, dtype=np.intp)
         """The nodes of all reservations, one after another: the index of the reservation,"""
@@ -127,6 +129,7 @@ class Book:
         self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
         self._job_of[task.key] = task.job
         self._merged = None
+        self._of_limit.clear()
         self._count(task, +1)
         return None
 
@@ -136,6 +139,7 @@ class Book:
             self._count(task, -1)
             del self._new[task.key]
             self._merged = None
+            self._of_limit.clear()
 
     def _count(self, task: Task, sign: int) -> None:
         node, amounts, end = self._new[task.key]
@@ -221,8 +225,7 @@ class Book:
         session = self._session
         after = session.now
         for limit, lacking in lacking_in_queues(session, session.queues[job.queue], gang):
-            times, amounts = self._ends_in(limit)
-            freed = np.cumsum(amounts, axis=1)
+            times, freed = self._ends_in(limit)
             enough = np.flatnonzero((freed + EPS >= lacking[:, None]).all(axis=0))
             if not len(enough) or times[enough[0]] == inf:
                 return None
@@ -230,7 +233,9 @@ class Book:
         return after
 
     def _ends_in(self, queue: str) -> tuple[Floats, Floats]:
-        """The expected ends of the pods of a queue and those below it, in order, and their amounts."""
+        """The expected ends of the pods of a queue and those below it, in order, and what they have freed by then."""
+        if (known := self._of_limit.get(queue)) is not None:
+            return known
         session, pods = self._session, running_pods(self._session.cluster)
         jobs, parents = session.cluster.jobs, session.queue_parents
         below = {name for name in session.queues if queue in path_of(name, parents)} | {queue}
@@ -241,7 +246,8 @@ class Book:
         times = np.concatenate([self._ends_now().by_place[own], [end for _, _, end in new]])
         amounts = np.concatenate([pods.amounts[:, own], *(of[:, None] for _, of, _ in new)], axis=1)
         order = np.argsort(times, kind="stable")
-        return times[order], amounts[:, order]
+        found = self._of_limit[queue] = times[order], np.cumsum(amounts[:, order], axis=1)
+        return found
 
     def _share(self, gang: list[GangMembers]) -> float:
         """The share of the cluster that a gang needs, by its largest resource."""
