@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from tests.acceptance.versions import CASES, VERSIONS
 from volcano_py.api.kinds import KUBERNETES, ResourceType
 from volcano_py.kube.definitions import lacking
 from volcano_py.sandbox.apiserver.apimachinery.features import GENERIC_WORKLOAD, OF_VERSION
@@ -141,6 +142,14 @@ PROGRAMS = """\
 [sandbox](sandbox.md) serves what the version in its own `--kubernetes-version` does.
 """
 
+ACCEPTANCE = """\
+## Acceptance
+
+Cases of the acceptance suite that run on a sandbox of each version, with the kinds that it serves by default; all
+objects that are written there are checked against its schemas (`tests/acceptance/test_versions.py`). `-`: the version
+has no such kind. The whole suite runs on the version of the [sandbox](sandbox.md), and on kind.
+"""
+
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
@@ -164,7 +173,7 @@ def page() -> str:
             fields.append([entry.rt.kind, path, *cells, ", ".join(gates_of(entry, path))])
     for version in versions:
         release = release_of(version)
-        sandbox = ", ".join(OF_VERSION[version]) if version in OF_VERSION else "not served"
+        sandbox = ", ".join(OF_VERSION[version]) or "none" if version in OF_VERSION else "not served"
         programs.append([version, release.name, ", ".join(sorted(release.gates)), sandbox])
     return "\n".join(
         [
@@ -176,6 +185,11 @@ def page() -> str:
             PROGRAMS,
             _table(
                 ["Kubernetes", "Profiles decide as", "Gates of profiles that are on", "Gates of the sandbox"], programs
+            ),
+            ACCEPTANCE,
+            _table(
+                ["Case", *VERSIONS],
+                [[case.name, *("yes" if case.runs_on(v) else "-" for v in VERSIONS)] for case in CASES],
             ),
         ]
     )

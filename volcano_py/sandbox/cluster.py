@@ -71,7 +71,7 @@ class Sandbox:
     a power failure. audit: the file for the log of all requests. run_commands: whether containers' commands run as
     processes of this machine, with the permissions of this process; their folders are beside the kubeconfig. rbac:
     whether roles restrict users. feature_gates: of the API server, as for Kubernetes' --feature-gates; all are disabled
-    by default. kubernetes_version: 1.36 or 1.37, the version that it reports and whose scheduling.k8s.io it serves.
+    by default. kubernetes_version: 1.33 to 1.37, the version that it reports and whose kinds it serves.
     """
 
     def __init__(
@@ -121,6 +121,11 @@ class Sandbox:
         self.rbac = rbac
         self.features = features.parse(feature_gates, kubernetes_version)
         self.kubernetes_version = kubernetes_version
+        if any(shape.devices for shape in node_shapes) and not features.is_at_least(kubernetes_version, "1.34"):
+            raise ValueError(
+                f"--kubernetes-version {kubernetes_version} has no devices of DRA drivers (resource.k8s.io/v1): use "
+                f"1.34 or newer, or shapes without devices"
+            )
         self.prometheus_port = prometheus_port
         self.prometheus: Prometheus | None = None
         self.processes: Processes | None = None

@@ -80,7 +80,7 @@ for command in (node, nodes, clock, dump, load):
     "--kubernetes-version",
     default="1.36",
     show_default=True,
-    help="The version that the API server reports, 1.36 or 1.37, and whose versions of scheduling.k8s.io it serves.",
+    help="The version that the API server reports, 1.33 to 1.37, and whose kinds it serves.",
 )
 @click.option(
     "--prometheus-port",

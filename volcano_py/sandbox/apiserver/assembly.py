@@ -30,14 +30,14 @@ from volcano_py.sandbox.apiserver.storage.store import ADDED, Entry
 
 Object = dict[str, Any]
 
-VERSIONS = {"1.36": "v1.36.1", "1.37": "v1.37.2"}
+VERSIONS = {"1.33": "v1.33.4", "1.34": "v1.34.1", "1.35": "v1.35.0", "1.36": "v1.36.1", "1.37": "v1.37.2"}
 """What `/version` returns, by the version of Kubernetes."""
 
 
 def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset(), kubernetes: str = "1.36") -> Api:
     """An API with the built-in resources, the objects that every cluster has, and the persisted objects.
 
-    `features`: the enabled feature gates. `kubernetes`: the version whose resources of scheduling.k8s.io are served.
+    `features`: the enabled feature gates. `kubernetes`: the version whose resources are served.
     """
     api = Api(features=features, kubernetes=kubernetes)
     builtin.install(api.registry, api.store, features, kubernetes)

@@ -84,8 +84,6 @@ class ControllerManager:
                 persistent_volume.controller(api),
                 volume_protection.controller(api),
                 ephemeral_volume.controller(api),
-                resource_claim.controller(api),
-                device_driver.controller(api),
                 npu_device_plugin.controller(api),
                 numa_exporter.controller(api),
                 disruption.controller(api, owners, pods),
@@ -93,6 +91,8 @@ class ControllerManager:
                 taint_eviction.controller(api),
                 pod_gc.controller(api, self.options.quarantine),
             ]
+        if self.options.workloads and api.registry.find("resource.k8s.io", "resourceclaims") is not None:
+            chosen += [resource_claim.controller(api), device_driver.controller(api)]
         if self.options.workloads and group_protection.is_served(api):
             chosen.append(group_protection.controller(api))
         if self.options.workloads and self.options.service_accounts:

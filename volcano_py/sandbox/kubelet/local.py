@@ -103,7 +103,8 @@ class LocalCluster:
 
     def lookup(self, plural: str, namespace: str, name: str) -> Object | None:
         group = "resource.k8s.io" if plural == "resourceclaims" else ""
-        return _load(self.api.resource(group, plural).collection.get(namespace, name))
+        resource = self.api.registry.find(group, plural)
+        return _load(resource.collection.get(namespace, name)) if resource is not None else None
 
     def node_matches(self, name: str, terms: list[Object]) -> bool:
         entry = self.nodes.collection.get("", name)

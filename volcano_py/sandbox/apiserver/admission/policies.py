@@ -53,8 +53,9 @@ class Policies:
     def __post_init__(self) -> None:
         for kind in ("mutating", "validating"):
             for suffix in ("policies", "policybindings"):
-                resource = self.api.resource(GROUP, f"{kind}admission{suffix}")
-                resource.collection.observers.append(self._reload)
+                resource = self.api.registry.find(GROUP, f"{kind}admission{suffix}")
+                if resource is not None:
+                    resource.collection.observers.append(self._reload)
         self._reload(None)
 
     def _reload(self, event: Any) -> None:
@@ -62,6 +63,8 @@ class Policies:
         self.validating = list(self._pairs("validating"))
 
     def _pairs(self, kind: str) -> Iterator[Pair]:
+        if self.api.registry.find(GROUP, f"{kind}admissionpolicies") is None:
+            return  # Kubernetes before 1.36 has only validating ones
         policies = self.api.resource(GROUP, f"{kind}admissionpolicies").collection
         for entry in self.api.resource(GROUP, f"{kind}admissionpolicybindings").collection.select():
             binding_spec = entry.load().get("spec") or {}

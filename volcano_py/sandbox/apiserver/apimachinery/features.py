@@ -29,11 +29,23 @@ ALL_ALPHA: Final = "AllAlpha"
 
 KNOWN: Final = (GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY, PREEMPTION, CLAIMS)
 """Of 1.36."""
-OF_VERSION: Final = {
+OF_VERSION: Final[dict[str, tuple[str, ...]]] = {
+    "1.33": (),
+    "1.34": (),
+    "1.35": (),
     "1.36": KNOWN,
     "1.37": (GENERIC_WORKLOAD, TOPOLOGY, COMPOSITE, CLAIMS, POLICY, JOB),
 }
 _NEEDS: Final = {COMPOSITE: TOPOLOGY}
+
+
+def is_at_least(version: str, other: str) -> bool:
+    """Whether a version of Kubernetes is another one, or later."""
+    return _numbers(version) >= _numbers(other)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def parse(text: str, version: str = "1.36") -> frozenset[str]:

@@ -87,7 +87,7 @@ class Api:
     hooks: list[Any] = field(default_factory=list)
     logs: dict[str, bytes] = field(default_factory=dict)  # pod uid/container -> text
     features: frozenset[str] = frozenset()  # the enabled feature gates
-    kubernetes: str = "1.36"  # the version whose resources of scheduling.k8s.io are served
+    kubernetes: str = "1.36"  # the version whose resources are served
     extensions: dict[str, Any] = field(default_factory=dict)  # state of optional modules
 
     def resource(self, group: str, plural: str) -> Resource:

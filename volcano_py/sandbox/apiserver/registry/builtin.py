@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.apimachinery.features import is_at_least
 from volcano_py.sandbox.apiserver.registry.resources import ALL_VERBS, STATUS_VERBS, Registry, Resource, Subresource
 from volcano_py.sandbox.apiserver.registry.strategies import STRATEGIES, root_groups
 from volcano_py.sandbox.apiserver.registry.strategies.events import event_from_stored, event_to_stored
@@ -160,6 +161,15 @@ TABLE: dict[str, list[Row]] = {
     ],
 }
 
+SINCE: dict[str, dict[str, tuple[str, ...]]] = {
+    "1.34": {
+        "resource.k8s.io/v1": ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
+        "storage.k8s.io/v1": ("VolumeAttributesClass",),
+    },
+    "1.36": {"admissionregistration.k8s.io/v1": ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")},
+}
+"""The kinds of the table that versions of Kubernetes before this one do not serve by default."""
+
 _PODGROUPS = Row("podgroups", "PodGroup", subresources="status")
 _WORKLOADS = Row("workloads", "Workload")
 _COMPOSITES = Row("compositepodgroups", "CompositePodGroup", subresources="status")
@@ -195,14 +205,23 @@ def _singular(kind: str) -> str:
     return kind.lower()
 
 
+def is_served(api_version: str, kind: str, kubernetes: str) -> bool:
+    """Whether a version of Kubernetes serves a kind of the table by default."""
+    later = (kinds for since, kinds in SINCE.items() if not is_at_least(kubernetes, since))
+    return not any(kind in kinds.get(api_version, ()) for kinds in later)
+
+
 def install(registry: Registry, store: Store, gates: frozenset[str] = frozenset(), kubernetes: str = "1.36") -> None:
     """Define every built-in resource, and those of the enabled feature gates."""
-    gated = [table for gate, table in GATED[kubernetes].items() if gate in gates]
-    strategies = STRATEGIES if kubernetes == "1.36" else {**STRATEGIES, **root_groups.STRATEGIES}
+    gated = [table for gate, table in GATED.get(kubernetes, {}).items() if gate in gates]
+    strategies = {**STRATEGIES, **root_groups.STRATEGIES} if is_at_least(kubernetes, "1.37") else STRATEGIES
     for api_version, rows in chain(TABLE.items(), *(table.items() for table in gated)):
         group, _, version = api_version.rpartition("/")
+        served = [row for row in rows if is_served(api_version, row.kind, kubernetes)]
+        if not served:
+            continue
         registry.add_version(group, version)
-        for row in rows:
+        for row in served:
             qualified = f"{row.plural}.{group}" if group else row.plural
             is_new_event = group == "events.k8s.io"
             collection = store.collection("events" if is_new_event else qualified)

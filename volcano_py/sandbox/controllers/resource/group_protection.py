@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from volcano_py.sandbox.apiserver.apimachinery.features import is_at_least
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
 from volcano_py.sandbox.controllers.runtime.client import Client
@@ -21,7 +22,7 @@ _NAMES_GROUP = b'"schedulingGroup":'
 
 def is_served(api: Api) -> bool:
     """Whether the API server has groups with the finalizer."""
-    return api.kubernetes != "1.36" and api.registry.find("scheduling.k8s.io", "podgroups") is not None
+    return is_at_least(api.kubernetes, "1.37") and api.registry.find("scheduling.k8s.io", "podgroups") is not None
 
 
 def controller(api: Api) -> Controller:
