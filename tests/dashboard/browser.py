@@ -40,6 +40,10 @@ class Browser:
         """Load a page."""
         self.driver.get(address)
 
+    def leave(self) -> None:
+        """Close the connection of the page, before its server ends."""
+        self.driver.get("about:blank")
+
     def text(self) -> str:
         """The words of the page as they are shown."""
         return str(self.run("return document.body.innerText"))

@@ -78,6 +78,7 @@ async def test_queues_reasons_and_the_heat_map_are_shown_live(tmp_path: Path, ch
         await asyncio.to_thread(chromium.open, served.at("/jobs"))
         await client.create(JOB, job("just-now", "reports", 1, 600, cpu="1"))
         await asyncio.to_thread(chromium.shows, "just-now")
+        await asyncio.to_thread(chromium.leave)
 
 
 async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> None:
@@ -116,6 +117,7 @@ async def test_keyboard_phone_and_themes(tmp_path: Path, chromium: Browser) -> N
         serving(sandbox.kubeconfig) as served,
     ):
         await asyncio.to_thread(steps, served.at)
+        await asyncio.to_thread(chromium.leave)
 
 
 def rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest:
@@ -144,6 +146,8 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
             def look() -> None:
                 chromium.open(of_alice.at("/nodes"))
                 chromium.shows("2 kinds are not or only partly shown", "You may not list nodes.")
+                chromium.open(of_alice.at("/reservations"))
+                chromium.shows("You may not list reservations")
                 chromium.open(of_alice.at("/jobs/default/tokenize"))
                 chromium.shows("Suspend Job")
 
@@ -158,6 +162,7 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
                 chromium.until(lambda: not chromium.element(".actions button").is_displayed(), "the button stays")
 
             await asyncio.to_thread(reject)
+            await asyncio.to_thread(chromium.leave)
 
         def act() -> None:
             chromium.open(served.at("/jobs/default/tokenize"))
@@ -176,6 +181,7 @@ async def test_actions_end_where_the_rights_of_the_user_end(tmp_path: Path, chro
             chromium.shows("is being closed", "Clos")
 
         await asyncio.to_thread(act)
+        await asyncio.to_thread(chromium.leave)
 
 
 def processor_seconds(pid: int) -> float:
@@ -226,6 +232,7 @@ async def test_10000_jobs(tmp_path: Path, chromium: Browser) -> None:
                 chromium.shows("1 job")
 
             await asyncio.to_thread(further)
+            await asyncio.to_thread(chromium.leave)
 
 
 async def _many(client: Client, count: int) -> None:

@@ -12,6 +12,7 @@ from volcano_py.dashboard.reservations import MOST_RUNNING, latest_start, reserv
 from volcano_py.dashboard.shares import share_page
 from volcano_py.dashboard.ui.draw_reservations import draw_reservations
 from volcano_py.dashboard.ui.draw_shares import draw_shares
+from volcano_py.dashboard.watches import Missing
 from volcano_py.scheduler.explain.reserved_nodes import clock_time
 from volcano_py.scheduler.explain.table import JOB_RESERVED, sentence_of
 from volcano_py.scheduler.plugins.fairshare.usage import OwnerUsage, UsageDocument
@@ -75,6 +76,11 @@ def test_what_has_ended_and_what_is_invalid() -> None:
     assert timeline_of(page, START + 10 * HOUR).bars == ()
     text = draw_reservations(page, START + 10 * HOUR)
     assert "Nothing is reserved in the next hours." in text and "ended 8h ago" in text
+
+
+def test_reservations_that_may_not_be_listed_are_named_on_their_page() -> None:
+    text = draw_reservations(reservation_page([], []), START, Missing("You may not list reservations.", "grant <it>"))
+    assert "You may not list reservations." in text and "grant &lt;it&gt;" in text and "Nothing is reserved" in text
 
 
 def test_a_page_of_many_jobs_shows_those_that_end_first() -> None:

@@ -191,7 +191,8 @@ def whole(found: Any) -> Any:
 
 
 class Kind(NamedTuple):
-    """A kind to watch. `reason`: of Events on pods. `versions`: of a kind that most clusters do not serve."""
+    """A kind to watch. `reason`: of Events on pods. `versions`: of a kind that most clusters do not serve. `own_page`:
+    only one page shows it, which states that it may not be listed."""
 
     name: str
     rt: ResourceType
@@ -199,6 +200,7 @@ class Kind(NamedTuple):
     prepare: Callable[[Any], Any]
     reason: str = ""
     versions: tuple[ResourceType, ...] = ()
+    own_page: bool = False
 
     @property
     def plural(self) -> str:
@@ -215,7 +217,7 @@ WATCHED = (
     Kind("nodes", NODE, core.Node, node),
     Kind("hypernodes", HYPERNODE, topology.HyperNode, whole),
     Kind("pods", POD, core.Pod, pod),
-    Kind("reservations", RESERVATION, reservation.Reservation, whole, versions=(RESERVATION,)),
+    Kind("reservations", RESERVATION, reservation.Reservation, whole, versions=(RESERVATION,), own_page=True),
     Kind("evictions", EVENT, SeenEvent, event, "Evict"),
     Kind("preemptions", EVENT, SeenEvent, event, "Preempted"),
 )

@@ -83,9 +83,16 @@ class Watches:
 
     def why_not(self, name: str) -> str:
         """Why a kind is not listed, in one sentence; empty if it is."""
+        found = self.missing(name)
+        return found.what if found is not None else ""
+
+    def missing(self, name: str) -> Missing | None:
+        """The same with the remedy; None if it is listed, or most clusters do not serve it."""
         informer = self._informers.get(name)
         problem = informer.error if informer is not None else None
-        return _missing(self._kinds[name], problem).what if isinstance(problem, Forbidden | NotFound) else ""
+        if not isinstance(problem, Forbidden | NotFound) or name in self._absent:
+            return None
+        return _missing(self._kinds[name], problem)
 
     def health(self) -> Health:
         """The state of the watches now."""
@@ -97,7 +104,7 @@ class Watches:
             kind = self._kinds[name]
             problem = informer.error
             if isinstance(problem, Forbidden | NotFound):
-                if name in self._absent:
+                if name in self._absent or kind.own_page:
                     continue
                 missing.append(_missing(kind, problem))
             elif not informer.connected and problem is not None and not isinstance(problem, Silent):

@@ -12,6 +12,7 @@ from volcano_py.dashboard.reservations import (
 )
 from volcano_py.dashboard.ui.markup import Child, Markup, badge, empty, joined, link, table, tag
 from volcano_py.dashboard.ui.times import age, clock, duration, time_of_day
+from volcano_py.dashboard.watches import Missing
 
 _TONES = {"Pending": "wait", "Active": "good", "Ended": "done", "Invalid": "bad"}
 _LEGEND = (
@@ -25,8 +26,11 @@ _MARKS = 4
 _DAY = 86_400.0
 
 
-def draw_reservations(page: ReservationPage, now: float) -> Markup:
-    """The page."""
+def draw_reservations(page: ReservationPage, now: float, missing: Missing | None = None) -> Markup:
+    """The page. `missing`: why Reservations are not listed."""
+    if missing is not None:
+        note = tag("p", missing.what, " ", tag("code", missing.remedy), class_="note", role="status")
+        return joined(note, draw_reservations(page, now))
     if not page.reservations and not page.held and not page.running:
         return empty(
             "Nothing is reserved, and no job that runs states a limit.",

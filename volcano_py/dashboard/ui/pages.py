@@ -214,8 +214,12 @@ def node(site: Site, name: str) -> None:
 
 def reservations(site: Site) -> None:
     """The timeline, Reservations, and the jobs for which nodes are held."""
+
+    def draw() -> Markup:
+        return draw_reservations(site.models.reservations(), site.now(), site.watches.missing("reservations"))
+
     with shell.page(site, "Reservations", "/reservations") as page:
-        page.section(_if_listed(site, "podgroups", lambda: draw_reservations(site.models.reservations(), site.now())))
+        page.section(_if_listed(site, "podgroups", draw))
 
 
 async def shares(site: Site) -> None:
