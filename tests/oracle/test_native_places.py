@@ -39,7 +39,7 @@ def test_many_clusters_with_gangs_that_wait() -> None:
 
 
 def test_without_the_rule_the_creation_of_the_groups_decides() -> None:
-    for number in range(30):
+    for number in range(15):
         cpu, gangs = drawn(2, number)
         found, _ = started(cpu, gangs, "deviations: {native-places: false}\n")
         assert found == expected(cpu, gangs, by_group=True), number

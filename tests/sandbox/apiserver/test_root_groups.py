@@ -209,5 +209,7 @@ def test_gates_belong_to_a_version() -> None:
         features.parse("GenericWorkload=true,WorkloadAwarePreemption=true", "1.37")
     with pytest.raises(ValueError, match="CompositePodGroup needs TopologyAwareWorkloadScheduling=true"):
         features.parse("GenericWorkload=true,CompositePodGroup=true", "1.37")
-    with pytest.raises(ValueError, match=r"1\.35 is unknown"):
-        features.parse("", "1.35")
+    with pytest.raises(ValueError, match=r"1\.32 is unknown; valid values are 1\.33, "):
+        features.parse("", "1.32")
+    with pytest.raises(ValueError, match=r"GenericWorkload is unknown; valid values are AllAlpha \(Kubernetes 1\.35\)"):
+        features.parse("GenericWorkload=true", "1.35")

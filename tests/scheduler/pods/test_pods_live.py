@@ -113,6 +113,12 @@ async def test_a_more_important_pod_preempts_a_pod_of_the_session(tmp_path, api)
         seen = [o["status"] for _, p, _, _, o in api.history if p == "pods" and o["metadata"]["name"] == "vip"]
         assert any(s.get("nominatedNodeName") == "n1" for s in seen)
 
+        def executed():
+            found = running.scheduler.profiles.metrics.groups._execution.labels("pod", "success").collect()
+            return next(s.value for s in found[0].samples if s.name.endswith("_count"))
+
+        await running.until(lambda: executed() == 1)
+
 
 async def test_a_gang_member_of_a_profile_is_placed_by_the_session(tmp_path, api):
     put_node(api, "n1", "2")
