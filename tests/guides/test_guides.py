@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from volcano_py.api import kinds
 from volcano_py.api.kinds import CONFIGMAP, CUSTOMRESOURCEDEFINITION, JOB, NODE, POD, PODGROUP
 from volcano_py.api.resource_types import ResourceType
 from volcano_py.kube.client import Client
+from volcano_py.kube.errors import NotFound
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.sandbox.shapes import manifest as node_manifest
 from volcano_py.sandbox.shapes import parse
@@ -142,14 +144,16 @@ class Site:
         assert not [p["metadata"]["name"] for p in await self.pods() if p["spec"].get("nodeName")]
         await self.client.delete(NAMESPACE, self.namespace)
         for one in await self.client.list(PODGROUP, self.namespace):
-            await self.client.delete(PODGROUP, one["metadata"]["name"], self.namespace)
+            with suppress(NotFound):
+                await self.client.delete(PODGROUP, one["metadata"]["name"], self.namespace)
         self.namespace = namespace
 
     async def leave(self) -> None:
         """Delete what holds capacity."""
         for rt in (PODGROUP, JOB, OTHERS["batch/v1", "Job"], POD):
             for one in await self.client.list(rt, self.namespace):
-                await self.client.delete(rt, one["metadata"]["name"], self.namespace, grace_period_seconds=0)
+                with suppress(NotFound):  # a controller was faster
+                    await self.client.delete(rt, one["metadata"]["name"], self.namespace, grace_period_seconds=0)
 
         async def gone() -> bool:
             return not await self.pods()

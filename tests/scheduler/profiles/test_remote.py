@@ -156,7 +156,7 @@ LIES: dict[str, Reply] = {
 
 def limit_of(reply: Reply) -> dict[str, Any]:
     """A short limit for the missing response."""
-    return {"timeout": "300ms"} if reply is FAULTS["hang"] else {}
+    return {"timeout": "800ms"} if reply is FAULTS["hang"] else {}
 
 
 HIGH: Reply = lambda q: {"scores": {"n1": 500, "n2": 1}}  # noqa: E731
