@@ -91,7 +91,7 @@ async def test_a_plugin_that_raises_is_closed_named_and_counted_and_the_cycle_go
             return await bound(client, "good") == 2
 
         await until(good, "the good job is not bound")
-        assert "node-0" not in await nodes_of(client, "good"), "where the predicate raises, the node is refused"
+        assert "node-0" not in await nodes_of(client, "good"), "where the predicate raises, the node is rejected"
 
         async def logged() -> bool:
             log = log_of(sandbox, "scheduler")

@@ -116,7 +116,7 @@ class ClaimOutcome(NamedTuple):
 
 def play(case: ClaimCluster, deviations: str = "") -> ClaimOutcome:
     simulation = Simulation(list(manifests(case)))
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     bound: dict[str, str] = {}
     faults: list[str] = []
     conf = load(CONF + deviations, ACTIONS)

@@ -109,7 +109,7 @@ def made(version: str, kind: str, name: str, created: int) -> Manifest:
 def started(cpu: int, gangs: list[Placed], deviations: str = "") -> tuple[set[str], list[str]]:
     """The gangs of which all pods are bound, and what is wrong with the others."""
     simulation = Simulation(list(manifests(cpu, gangs)))
-    assert not simulation.refused, simulation.refused
+    assert not simulation.rejected, simulation.rejected
     conf = load(CONF + deviations, ACTIONS)
     bound: list[str] = []
     wrong: list[str] = []
