@@ -29,7 +29,7 @@ def simulate(*arguments: str) -> str:
 
 def test_a_few_runs_twice() -> None:
     """Nothing goes wrong, and the logs are equal: a run can be repeated by its seed."""
-    printed = simulate("--seeds", "2", "--steps", "40", "--twice")
+    printed = simulate("--seeds", "2", "--steps", "25", "--twice")
     assert "wrong: none" in printed
 
 

@@ -133,7 +133,10 @@ async def listening(
 
     Raises OSError if the address cannot be used.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace, keepalive_timeout=limits.idle)
+    # After an error the rest of a body is not awaited longer than a body may take.
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=grace, keepalive_timeout=limits.idle, lingering_time=limits.body
+    )
     await runner.setup()
     try:
         with listener(host, port) as accepting:

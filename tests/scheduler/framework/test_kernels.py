@@ -63,7 +63,7 @@ def both(objects: list[Manifest], tiers: list[list[str]]) -> tuple[Session, Sess
     return mine, other
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters(), s.one_of(s.just(SCORES), plugin_tiers()))
 def test_updated_views_are_equal(objects: list[Manifest], tiers: list[list[str]]) -> None:
     sessions = both(objects, tiers)
@@ -97,7 +97,7 @@ def test_plans_are_equal(objects: list[Manifest], tiers: list[list[str]], seed: 
     assert plans[0] == plans[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(s.lists(s.tuples(s.sampled_from((-np.inf, -1.0, 0.0, 99.5, 100.0)), s.integers(0, 9)), max_size=12))
 def test_the_best_columns_are_equal(columns: list[tuple[float, int]]) -> None:
     masked = np.array([score for score, _ in columns], dtype=np.float64)

@@ -141,4 +141,4 @@ class OrderOfEvents(RuleBasedStateMachine):
 
 
 TestOrderOfEvents = OrderOfEvents.TestCase
-TestOrderOfEvents.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestOrderOfEvents.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

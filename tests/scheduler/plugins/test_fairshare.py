@@ -77,7 +77,7 @@ def saturated() -> list[TraceJob]:
     """Four users with work for many hours; u3 submits three times as many jobs as the others, and first."""
     rng = random.Random(7)
     jobs = []
-    for user, count in (("u3", 240), ("u2", 80), ("u1", 80), ("u0", 160)):
+    for user, count in (("u3", 150), ("u2", 50), ("u1", 50), ("u0", 100)):
         for number in range(count):
             requests = {"cpu": 1000 * rng.randint(1, 4), "memory": 1}
             at = 60.0 * (user != "u3") + number / 100

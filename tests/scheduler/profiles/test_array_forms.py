@@ -169,7 +169,7 @@ def config(strategy: dict[str, Any]) -> dict[str, Any]:
     return {"profiles": [{"pluginConfig": args}]}
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods, st.sampled_from(STRATEGIES))
 def test_both_forms_agree(
     machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], strategy: Any
@@ -202,7 +202,7 @@ def test_both_forms_agree(
             assert rule.normalize_columns(raw).tolist() == list(plain.values()), rule.name
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(nodes, st.lists(pods, min_size=1, max_size=3), st.lists(st.integers(0, 9), min_size=5, max_size=25))
 def test_kept_results_equal_those_of_a_new_scheduler(
     machines: list[dict[str, Any]], shapes: list[dict[str, Any]], course: list[int]
@@ -249,7 +249,7 @@ def cluster_of(machines: list[dict[str, Any]], there: list[tuple[dict[str, Any],
     return scheduler
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods, st.sets(st.integers(0, 7), min_size=2))
 def test_scores_of_the_nodes_that_fit_agree(
     machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any], fitting: set[int]
@@ -272,7 +272,7 @@ def test_scores_of_the_nodes_that_fit_agree(
             assert array.tolist() == list(plain.values())
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(nodes, st.lists(st.tuples(pods, st.integers(0, 7)), max_size=10), pods)
 def test_filters_over_other_nodes_agree(
     machines: list[dict[str, Any]], there: list[tuple[dict[str, Any], int]], wanted: dict[str, Any]
