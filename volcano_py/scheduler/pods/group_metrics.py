@@ -15,12 +15,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from volcano_py.scheduler.profiles.observations import SeenPlacement, SeenPreemption
 
 
-def _doubling(first: float, count: int) -> list[float]:
+def doubling(first: float, count: int) -> list[float]:
+    """`count` bucket bounds from `first` on, each twice the one before."""
     return [first * 2.0**i for i in range(count)]
 
 
-_SECONDS = _doubling(0.001, 16)
-_COUNTS = _doubling(1, 11)
+_SECONDS = doubling(0.001, 16)
+_COUNTS = doubling(1, 11)
 
 
 class GroupMetrics:

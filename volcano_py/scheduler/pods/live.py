@@ -87,9 +87,9 @@ class LiveProfiles:
         """Watches an attempt; raises CycleStuck."""
         self.on_stuck: Callable[[CycleStuck], None] = lambda stuck: None
         """Receives an attempt that was ended; the model must then be built again."""
-        self.recorder: Recorder | None = None
+        self._recorder: Recorder | None = None
         """Records the attempts; see `record`."""
-        self.file = file
+        self._file = file
         self._cache = cache
         self._handle = handle
         self._send = send
@@ -111,12 +111,12 @@ class LiveProfiles:
     @property
     def names(self) -> frozenset[str]:
         """The schedulerNames of the profiles."""
-        return self.file.names
+        return self._file.names
 
     def record(self, recorder: Recorder) -> None:
         """Record the attempts from now on, also those of later profiles."""
-        self.recorder = recorder
-        file, scheduler = self.file, self.scheduler
+        self._recorder = recorder
+        file, scheduler = self._file, self.scheduler
         settings = ProfileSettings({**file.document}, tuple(sorted(file.features)), file.release.name)
         recorder.set_profiles(settings, lambda: scheduler.cluster.order)
         scheduler.searches.report = recorder.search
@@ -194,7 +194,7 @@ class LiveProfiles:
     @property
     def plugin_modules(self) -> dict[str, str]:
         """The plugins that are not built in, by module."""
-        kinds = {name: r.kind for name, r in self.file.configuration.registry.items() if not r.default}
+        kinds = {name: r.kind for name, r in self._file.configuration.registry.items() if not r.default}
         return {k.__module__: name for name, k in kinds.items() if not k.__module__.startswith(f"{BUILT_IN}.")}
 
     # ---- from the dispatcher ----------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class LiveProfiles:
 
     def poll(self) -> None:
         """Check the file for a change, and put new profiles in force: all waiting pods enter a new queue."""
-        if self.file.poll():
+        if self._file.poll():
             self.rebuilt()
 
     def rebuilt(self) -> None:
@@ -255,15 +255,15 @@ class LiveProfiles:
 
     def _configure(self) -> None:
         self.scheduler = PodScheduler(
-            self.file.configuration, self.file.features, self._cache.model, self.metrics.groups
+            self._file.configuration, self._file.features, self._cache.model, self.metrics.groups
         )
         self._feed = Feed(self.scheduler, self.names)
         for text in self.scheduler.session_rules.left_out:
             if text not in self._reported:
-                log.warning("%s: %s", self.file.path, text)
+                log.warning("%s: %s", self._file.path, text)
         self._reported = frozenset(self.scheduler.session_rules.left_out)
-        if self.recorder is not None:
-            self.record(self.recorder)
+        if self._recorder is not None:
+            self.record(self._recorder)
 
     def _has_time(self) -> bool:
         """Whether time alone may change something: a back-off ends, or a wait at Permit."""

@@ -12,14 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from volcano_py.scheduler.pods.group_metrics import GroupMetrics
+from volcano_py.scheduler.pods.group_metrics import GroupMetrics, doubling
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Results of an attempt."""
-
-
-def _doubling(first: float, count: int) -> list[float]:
-    return [first * 2.0**i for i in range(count)]
 
 
 class PodMetrics:
@@ -48,17 +44,17 @@ class PodMetrics:
             "scheduling_attempt_duration_seconds",
             "One attempt: the search for a node and, if there is one, the binding",
             ("result", "profile"),
-            buckets=_doubling(0.001, 15),
+            buckets=doubling(0.001, 15),
             **own,
         )
         self.sli = Histogram(
             "pod_scheduling_sli_duration_seconds",
             "From a pod's first entry into the queue to its binding",
             ("attempts",),
-            buckets=_doubling(0.01, 20),
+            buckets=doubling(0.01, 20),
             **own,
         )
-        self.victims = Histogram("preemption_victims", "Pods evicted for one pod", buckets=_doubling(1, 7), **own)
+        self.victims = Histogram("preemption_victims", "Pods evicted for one pod", buckets=doubling(1, 7), **own)
         self.preemptions = Counter("preemption_attempts_total", "Attempts that evicted pods", **own)
 
     def attempt(self, result: str, profile: str, seconds: float) -> None:

@@ -93,6 +93,8 @@ class RecordedCluster(Cluster):
         super().forget(operation)
 
     def reserve(self, bind: Bind) -> None:
+        if len(self._reserved) > 2 * len(self.tasks):
+            self._drop_seen()
         self._reserved.append(bind)
         self._note(entries.ReserveClaims, bind)
         super().reserve(bind)

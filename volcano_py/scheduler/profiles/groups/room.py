@@ -21,8 +21,8 @@ from volcano_py.scheduler.rules.arrays import Ints
 def rooms(
     columns: Columns, found: Sequence[Nodes], pods: Sequence[PodInfo], profiles: Mapping[str, Profile]
 ) -> list[int]:
-    """For each placement, a number of pods of which at most so many fit on its nodes together. The pods count with the
-    least that any of them requests."""
+    """For each placement, an upper bound of the pods that fit on its nodes. Each pod counts with the least that any of
+    them requests."""
     places: Ints | None = None
     for resource, amount in _least_requests(pods, profiles).items():
         if resource == "pods":
