@@ -63,9 +63,7 @@ def measure(root: Path) -> dict[str, str]:
     found[f"functions with complexity over {MOST_COMPLEX}"] = str(_complex(root))
     circles = circles_of(imports(trees))
     found["circles of imports (for types as well), modules in them"] = f"{len(circles)}, {sum(map(len, circles))}"
-    names = Counter(
-        c.name for t in trees.values() for c in t.body if isinstance(c, ast.ClassDef) and c.name[0] != "_"
-    )
+    names = Counter(c.name for t in trees.values() for c in t.body if isinstance(c, ast.ClassDef) and c.name[0] != "_")
     found["public class names that exist twice"] = str(sum(count > 1 for count in names.values()))
     return found
 
