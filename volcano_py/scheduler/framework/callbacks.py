@@ -129,19 +129,19 @@ class Callbacks:
                 position += 1
         for point, known in self._registered.items():
             flag = self._flags[point]
-            found = [
-                (position, number, callback)
-                for plugin, callback in known.items()
-                for position, number, option in places.get(plugin, ())
-                if flag is None or flag in option.enabled
-            ]
+            found: list[tuple[int, int, Callback]] = []
+            for plugin, callback in known.items():
+                for position, number, option in places.get(plugin, ()):
+                    if flag is None or flag in option.enabled:
+                        found.append((position, number, callback))
             if len(found) > 1:
                 found.sort(key=_position)
-            self._flat[point] = [callback for _, _, callback in found]
+            flat: Tier = []
             of_tiers: dict[int, Tier] = {}
             for _, number, callback in found:
+                flat.append(callback)
                 of_tiers.setdefault(number, []).append(callback)
-            self._tiers[point] = list(of_tiers.values())
+            self._flat[point], self._tiers[point] = flat, list(of_tiers.values())
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""
