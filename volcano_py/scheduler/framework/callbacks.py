@@ -67,18 +67,48 @@ Tier = list[Callback]
 _position = itemgetter(0)
 
 
+class PluginRegistration:
+    """The context in which the callbacks of one plugin are added."""
+
+    __slots__ = ("_callbacks", "_plugin")
+
+    def __init__(self, callbacks: Callbacks, plugin: str) -> None:
+        self._callbacks = callbacks
+        self._plugin = plugin
+
+    def __enter__(self) -> None:
+        self._callbacks.current = self._plugin
+
+    def __exit__(self, *_: object) -> None:
+        self._callbacks.current = ""
+
+
 class Callbacks:
     """The callbacks of one session. `flags`: extension point → the flag that enables it (None: always on)."""
 
     def __init__(self, flags: dict[str, str | None]) -> None:
+        self.current = ""
+        """The plugin that registers now; empty: none does."""
         self._flags = flags
         self._registered: dict[str, dict[str, Callback]] = {}
         self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
         self._flat: dict[str, Tier] = {point: [] for point in flags}
         self.faults: list[Fault] = []
 
-    def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
-        """Register a function; a second one of the same plugin replaces the first."""
+    def of(self, plugin: str) -> PluginRegistration:
+        """Callbacks that are added within this context belong to this plugin."""
+        return PluginRegistration(self, plugin)
+
+    @property
+    def plugin(self) -> str:
+        """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
+        if not self.current:
+            raise RuntimeError("callbacks can be added only in on_session_open")
+        return self.current
+
+    def add(self, point: str, fn: Fn, basis: Any = None) -> None:
+        """Add a function of this plugin; a second one replaces the first."""
+        plugin = self.current or self.plugin
         of_point = self._registered.get(point)
         if of_point is None:
             of_point = self._registered[point] = {}
@@ -99,19 +129,19 @@ class Callbacks:
                 position += 1
         for point, known in self._registered.items():
             flag = self._flags[point]
-            found = [
-                (position, number, callback)
-                for plugin, callback in known.items()
-                for position, number, option in places.get(plugin, ())
-                if flag is None or flag in option.enabled
-            ]
+            found: list[tuple[int, int, Callback]] = []
+            for plugin, callback in known.items():
+                for position, number, option in places.get(plugin, ()):
+                    if flag is None or flag in option.enabled:
+                        found.append((position, number, callback))
             if len(found) > 1:
                 found.sort(key=_position)
-            self._flat[point] = [callback for _, _, callback in found]
+            flat: Tier = []
             of_tiers: dict[int, Tier] = {}
             for _, number, callback in found:
+                flat.append(callback)
                 of_tiers.setdefault(number, []).append(callback)
-            self._tiers[point] = list(of_tiers.values())
+            self._flat[point], self._tiers[point] = flat, list(of_tiers.values())
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""
