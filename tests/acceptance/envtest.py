@@ -94,6 +94,8 @@ class Plane:
 
     programs: Path
     folder: Path
+    flags: Sequence[str] = ()
+    """Further ones of kube-apiserver."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -175,14 +177,15 @@ class Plane:
                 "--authorization-mode=RBAC",
                 "--allow-privileged=true",
                 "--disable-admission-plugins=ServiceAccount",  # its tokens are of no use without containers
+                *self.flags,
             ],
         ]
 
 
 @asynccontextmanager
-async def control_plane(programs: Path, folder: Path) -> AsyncIterator[Plane]:
+async def control_plane(programs: Path, folder: Path, *flags: str) -> AsyncIterator[Plane]:
     """Start etcd and kube-apiserver, and end them afterwards. Raises Missing with the end of their log."""
-    plane = Plane(programs, folder)
+    plane = Plane(programs, folder, flags)
     plane.prepare()
     running: list[asyncio.subprocess.Process] = []
     try:
