@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from volcano_py.kube import certificates
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, KubeError, NotFound
 from volcano_py.sandbox import volcano
+from volcano_py.sandbox.apiserver.registry.builtin import GATED
 from volcano_py.sandbox.components import Components
 from volcano_py.webhooks.paths import PATHS
 from volcano_py.webhooks.policy_documents import documents
@@ -81,6 +83,15 @@ def assets(environment: dict[str, str]) -> Path:
     return folder
 
 
+def version(programs: Path) -> str:
+    """The minor version of kube-apiserver, for example 1.37."""
+    answer = subprocess.run([programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"v(\d+\.\d+)\.", answer.stdout)
+    if found is None:
+        raise Missing(f"{programs / 'kube-apiserver'} --version prints no version: {answer.stdout.strip()}")
+    return found[1]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -94,6 +105,10 @@ class Plane:
 
     programs: Path
     folder: Path
+    flags: Sequence[str] = ()
+    """Further ones of kube-apiserver."""
+    gates: Collection[str] = ()
+    """Feature gates of kube-apiserver that are enabled, with the versions of scheduling.k8s.io that need them."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -175,14 +190,26 @@ class Plane:
                 "--authorization-mode=RBAC",
                 "--allow-privileged=true",
                 "--disable-admission-plugins=ServiceAccount",  # its tokens are of no use without containers
+                *self._gate_flags(),
+                *self.flags,
             ],
+        ]
+
+    def _gate_flags(self) -> list[str]:
+        if not self.gates:
+            return []
+        of_gates = GATED.get(version(self.programs), {})
+        served = sorted({name for gate in self.gates for name in of_gates.get(gate, ())})
+        return [
+            f"--feature-gates={','.join(f'{gate}=true' for gate in self.gates)}",
+            f"--runtime-config={','.join(f'{version}=true' for version in served)}",
         ]
 
 
 @asynccontextmanager
-async def control_plane(programs: Path, folder: Path) -> AsyncIterator[Plane]:
+async def control_plane(programs: Path, folder: Path, *flags: str, gates: Collection[str] = ()) -> AsyncIterator[Plane]:
     """Start etcd and kube-apiserver, and end them afterwards. Raises Missing with the end of their log."""
-    plane = Plane(programs, folder)
+    plane = Plane(programs, folder, flags, gates)
     plane.prepare()
     running: list[asyncio.subprocess.Process] = []
     try:
@@ -269,7 +296,8 @@ async def mutating_version(client: Client) -> str:
 
 @asynccontextmanager
 async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = True) -> AsyncIterator[None]:
-    """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks."""
+    """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks; no case needs the
+    dashboard."""
     more = {
         "controller-manager": ("--controllers=*", "--pod-groups-of-single-pods"),
         volcano.WEBHOOK_MANAGER: (f"--enabled-admission={','.join(PATHS)}",),
@@ -283,7 +311,7 @@ async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = Tru
 
     started = Components(command, plane.folder / "logs")
     try:
-        left_out = () if webhooks else (volcano.WEBHOOK_MANAGER,)
+        left_out = {volcano.DASHBOARD} if webhooks else {volcano.DASHBOARD, volcano.WEBHOOK_MANAGER}
         await started.start(("nodes", *(name for name in volcano.COMPONENTS if name not in left_out)))
         async with Client.from_kubeconfig(plane.kubeconfig) as client:
 

@@ -62,7 +62,7 @@ async def test_status_is_a_subresource_whose_conditions_are_merged_by_type(api: 
         (
             {"schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}},
             "spec.schedulingConstraints.topology",
-            "at most 1 items",
+            "at most 1 item",
         ),
         ({"schedulingConstraints": {"topology": [{"key": ""}]}}, "spec.schedulingConstraints.topology[0].key", "Req"),
         ({"disruptionMode": "All"}, "spec.disruptionMode", "Unsupported"),
@@ -98,7 +98,7 @@ async def test_the_priority_comes_from_the_class_and_users_may_not_set_it(api: H
     code, made = await api.call("POST", GROUPS, group(priorityClassName="high"))
     assert code == 201 and made["spec"]["priority"] == 100
     code, answer = await api.call("POST", GROUPS, group("h", priority=7))
-    assert code == 403 and "(7) must not be provided" in answer["message"]
+    assert code == 403 and "priority set in the pod group (7) must match" in answer["message"]
     code, answer = await api.call("POST", GROUPS, group("h", priorityClassName="none"))
     assert code == 403 and "no PriorityClass with name none" in answer["message"]
     await api.call("POST", classes, {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
