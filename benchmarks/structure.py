@@ -52,8 +52,7 @@ def measure(root: Path) -> dict[str, str]:
     found: dict[str, str] = {"lines of scheduler/, of them code": _two(lines, code, modules)}
     for title, folders in [(" + ".join(RULES), RULES), *((f"  {folder}/", (folder,)) for folder in RULES)]:
         inside = [n for n in modules if _folder(n) in folders]
-        if inside:
-            found[f"lines of {title}" if folders is RULES else title] = _two(lines, code, inside)
+        found[f"lines of {title}" if folders is RULES else title] = _two(lines, code, inside) if inside else "-"
     here = Counter(path.parent.relative_to(root).as_posix() for path in modules.values() if path.stem != "__init__")
     folder, most = max(here.items(), key=lambda each: (each[1], each[0]))
     found["modules side by side, at most"] = f"{most} ({folder.rpartition('/')[2]})"
