@@ -20,7 +20,7 @@ import yaml
 
 FOLDER = Path(__file__).parent
 REQUESTS: dict[str, Any] = yaml.safe_load((FOLDER / "requests.yaml").read_text())
-VERSIONS = {"1.37": "recorded-1.37.yaml"}
+VERSIONS = {"1.36": "recorded-1.36.yaml", "1.37": "recorded-1.37.yaml"}
 """The file with the answers of kube-apiserver of each version."""
 PATCHES = {
     "MERGE": "application/merge-patch+json",

@@ -72,8 +72,7 @@ def _document(request: Request, kind: str) -> Any:
     try:
         document = bodies.parse_json(request.body, None)
     except ParseError as error:
-        text = "invalid JSON patch" if kind == patch.MERGE_PATCH else f"error decoding patch: {error}"
-        raise errors.bad_request(text) from None
+        raise errors.bad_request(f"error decoding patch: {error}") from None
     if kind != patch.JSON_PATCH and not isinstance(document, dict):
         what = {list: "array", str: "string", type(None): "null"}.get(type(document), "number")
         text = f"error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"

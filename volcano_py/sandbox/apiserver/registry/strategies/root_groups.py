@@ -147,12 +147,12 @@ _BRANCH = (
     *_OWN,
     *_children(member=False),
 )
-_CONTROLLER = (
+CONTROLLER = (
     Declared("apiGroup", form=LONG_NAME),
     Declared("kind", required=True, form=PATH_SEGMENT),
     Declared("name", required=True, form=PATH_SEGMENT),
 )
-_WORKLOAD = (Declared("controllerRef", lambda: _CONTROLLER, immutable=True), *_children(member=True))
+_WORKLOAD = (Declared("controllerRef", lambda: CONTROLLER, immutable=True), *_children(member=True))
 
 
 # --- PodGroups and CompositePodGroups --------------------------------------------------------------------------------
@@ -181,7 +181,8 @@ def _composite_update(new: Object, old: Object, request: Request) -> list[Cause]
     return declared.causes(_COMPOSITE, new["spec"], old["spec"], "spec")
 
 
-def _status(new: Object, old: Object, request: Request) -> list[Cause]:
+def status_causes(new: Object, old: Object, request: Request) -> list[Cause]:
+    """The errors in the status of a group."""
     status = new.get("status") or {}
     out = condition_causes(status.get("conditions") or [], "status.conditions")
     path, rows = "status.resourceClaimStatuses", status.get("resourceClaimStatuses") or []
@@ -269,7 +270,7 @@ def _childless(of: Object, path: str) -> list[Cause]:
     return out
 
 
-def _prepare_status(new: Object, old: Object, request: Request) -> None:
+def keep_spec_and_metadata(new: Object, old: Object, request: Request) -> None:
     """A write of the status changes neither spec nor metadata."""
     new["spec"] = old["spec"]
     for field in ("labels", "annotations", "finalizers", "ownerReferences"):
@@ -284,8 +285,8 @@ STRATEGIES = {
         admit_update=_admit_update,
         validate_create=_group,
         validate_update=_group_update,
-        prepare_status=_prepare_status,
-        validate_status=_status,
+        prepare_status=keep_spec_and_metadata,
+        validate_status=status_causes,
         has_status=True,
         reset_fields=("status",),
         reset_status_fields=("metadata", "spec"),
@@ -295,8 +296,8 @@ STRATEGIES = {
         admit_update=_admit_update,
         validate_create=_composite,
         validate_update=_composite_update,
-        prepare_status=_prepare_status,
-        validate_status=_status,
+        prepare_status=keep_spec_and_metadata,
+        validate_status=status_causes,
         has_status=True,
         reset_fields=("status",),
         reset_status_fields=("metadata", "spec"),
