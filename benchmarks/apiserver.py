@@ -315,7 +315,8 @@ def show(name: str, case: Case, which: str, result: Result) -> None:
     print(f"  CPU seconds: {row}, sum {sum(result.spent.values()):.1f}")
     print("  MiB: " + ", ".join(f"{part} {amount:.0f}" for part, amount in result.memory.items()), flush=True)
     for (agent, verb, what), count in result.requests.most_common():
-        print(f"    {agent:36} {verb:8}{what:24}{count / case.pods:8.3f} a pod")
+        if count >= case.pods / 100:
+            print(f"    {agent:36} {verb:8}{what:24}{count / case.pods:8.3f} a pod")
 
 
 @click.command()

@@ -2,8 +2,9 @@
 
     KUBEBUILDER_ASSETS=<folder with kube-apiserver and etcd> python -m tests.acceptance.envtest [pytest arguments]
 
-No container runs, so every case that needs none does. The suite has three parts: admission by policies, cases on four
-nodes, and the cases of scheduling.yaml, each of which creates its own nodes.
+No container runs, so every case that needs none does. The suite has four parts: admission by policies, cases on four
+nodes, the cases of scheduling.yaml, each of which creates its own nodes, and groups of scheduling.k8s.io, on an API
+server with their feature gates.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from volcano_py.kube import certificates
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, KubeError, NotFound
 from volcano_py.sandbox import volcano
+from volcano_py.sandbox.apiserver.apimachinery import features
 from volcano_py.sandbox.apiserver.registry.builtin import GATED
 from volcano_py.sandbox.components import Components
 from volcano_py.webhooks.paths import PATHS
@@ -52,18 +54,24 @@ NODES = ("--nodes", "4", "--node-shape", "cpu=4,memory=8Gi")
 
 @dataclass(frozen=True)
 class Part:
-    """Tests, the nodes that they need, and whether policies are in force instead of webhooks."""
+    """Tests, the nodes that they need, whether policies are in force instead of webhooks, and whether the API server
+    has the feature gates of groups."""
 
     nodes: Sequence[str]
     tests: Sequence[str]
     policies: bool = False
+    gates: bool = False
 
 
 # test_envtest.py tests this program: it would start a second control plane on the same ports.
 PARTS = (
     Part(("--nodes", "0"), (f"{_SUITE}/test_policies.py",), policies=True),  # before webhooks are registered
-    Part(NODES, (_SUITE, *(f"--ignore={_SUITE}/test_{name}.py" for name in ("policies", "scheduling", "envtest")))),
+    Part(
+        NODES,
+        (_SUITE, *(f"--ignore={_SUITE}/test_{name}.py" for name in ("policies", "scheduling", "envtest", "native"))),
+    ),
     Part(("--nodes", "0"), (f"{_SUITE}/test_scheduling.py",)),
+    Part(("--nodes", "0"), (f"{_SUITE}/test_native.py",), gates=True),
 )
 
 
@@ -84,12 +92,10 @@ def assets(environment: dict[str, str]) -> Path:
 
 
 def version(programs: Path) -> str:
-    """The minor version of kube-apiserver, for example 1.37."""
-    answer = subprocess.run([programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
+    """The minor version of kube-apiserver, for example 1.37; empty if it prints none."""
+    answer = subprocess.run([programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"v(\d+\.\d+)\.", answer.stdout)
-    if found is None:
-        raise Missing(f"{programs / 'kube-apiserver'} --version prints no version: {answer.stdout.strip()}")
-    return found[1]
+    return found[1] if found else ""
 
 
 def free_port() -> int:
@@ -341,15 +347,24 @@ def _alive(started: Components) -> None:
 async def run(arguments: Sequence[str]) -> int:
     """Run the suite; the exit code of pytest."""
     programs = assets(dict(os.environ))
-    with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
-        async with control_plane(programs, Path(folder)) as plane, Client.from_kubeconfig(plane.kubeconfig) as client:
-            version = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
-            print(f"kube-apiserver {version} runs at {client.credentials.server}", flush=True)
-            await install(client)
-            worst = 0
-            for part in PARTS:
-                worst = max(worst, await _run(part, plane, client, arguments))
-            return worst
+    gates = features.OF_VERSION.get(version(programs), ())
+    worst = 0
+    for gated in (False, True) if gates else (False,):
+        with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
+            async with (
+                control_plane(programs, Path(folder), gates if gated else ()) as plane,
+                Client.from_kubeconfig(plane.kubeconfig) as client,
+            ):
+                found = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
+                with_gates = " with the gates of groups" if gated else ""
+                print(f"kube-apiserver {found}{with_gates} runs at {client.credentials.server}", flush=True)
+                await install(client)
+                for part in PARTS:
+                    if part.gates == gated:
+                        worst = max(worst, await _run(part, plane, client, arguments))
+    if not gates:
+        print(f"kube-apiserver {found} has no groups of scheduling.k8s.io: their cases do not run", flush=True)
+    return worst
 
 
 async def _run(part: Part, plane: Plane, client: Client, arguments: Sequence[str]) -> int:

@@ -247,7 +247,7 @@ _REJECTED = "rejected:c nodes:c only:c"
 NO_NODES = _nodes("NoNodes", "The cluster has no nodes for this scheduler.", "", "Add nodes.")
 
 
-def _node_nodes(code: str, what: str, remedy: str, extra: str = "") -> TableReason:
+def _filter(code: str, what: str, remedy: str, extra: str = "") -> TableReason:
     """A filter: `what` completes "3 of 5 nodes …" and begins with its verb (`is|are`); `only`: how many nodes have no
     other reason."""
     verb, _, rest = what.partition(" ")
@@ -255,38 +255,38 @@ def _node_nodes(code: str, what: str, remedy: str, extra: str = "") -> TableReas
     return _nodes(code, template, f"{extra} {_REJECTED}".strip(), remedy)
 
 
-NOT_IN_SHARD = _node_nodes("NotInShard", "is|are in the shard of another scheduler", "Change the NodeShard.")
-NODE_SELECTOR = _node_nodes(
+NOT_IN_SHARD = _filter("NotInShard", "is|are in the shard of another scheduler", "Change the NodeShard.")
+NODE_SELECTOR = _filter(
     "NodeSelector",
     "does|do not match the pod's selector or node affinity ({selector})",
     "Change the selector, or label nodes.",
     "selector:n",
 )
-NODE_UNSCHEDULABLE = _node_nodes("NodeCordoned", "is|are cordoned", "Run `kubectl uncordon`.")
-NODE_TAINT = _node_nodes(
+NODE_UNSCHEDULABLE = _filter("NodeCordoned", "is|are cordoned", "Run `kubectl uncordon`.")
+NODE_TAINT = _filter(
     "NodeTaint", "has|have a taint that the pod does not tolerate ({taint})", "Add a toleration.", "taint:x"
 )
-NODE_TOO_SMALL = _node_nodes(
+NODE_TOO_SMALL = _filter(
     "NodeTooSmall",
     "is|are too small even when empty: the pod requests {requested} {resource}, the largest of these has {largest}",
     "Request less per pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )
-NODE_RESOURCES = _node_nodes(
+NODE_RESOURCES = _filter(
     "NodeResources",
     "has|have too little {resource} free: the pod requests {requested}, {node} comes closest with {free}: "
     "{missing} is missing",
     "Free capacity, add nodes, or request less.",
     "resource:n requested:a node:x free:a missing:a",
 )
-NODE_PODS = _node_nodes("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
-NODE_RESERVED = _node_nodes(
+NODE_PODS = _filter("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
+NODE_RESERVED = _filter(
     "NodeReserved",
     "is|are reserved for a job that has waited longer ({job}), and the pod may not end before that one starts",
     "Set volcano.sh/max-run-time to a shorter limit, or wait.",
     "job:x",
 )
-NODE_IN_RESERVATION = _node_nodes(
+NODE_IN_RESERVATION = _filter(
     "NodeInReservation",
     "is|are kept by a Reservation into which the pod may run ({problem})",
     "Set volcano.sh/max-run-time to a limit that ends before it, wait for its end, or be permitted in spec.owners.",
@@ -329,36 +329,36 @@ MOVES_MADE = _nodes(
     "count:c pods:x",
     "Wait until the pods have terminated.",
 )
-NODE_PORTS = _node_nodes("NodePorts", "uses|use the host port already", "Use another host port, or none.")
-POD_AFFINITY = _node_nodes(
+NODE_PORTS = _filter("NodePorts", "uses|use the host port already", "Use another host port, or none.")
+POD_AFFINITY = _filter(
     "PodAffinity",
     "does|do not satisfy the pod's affinity or anti-affinity to other pods ({problem})",
     "Relax the affinity.",
     "problem:x",
 )
-TOPOLOGY_SPREAD = _node_nodes(
+TOPOLOGY_SPREAD = _filter(
     "PodTopologySpread",
     "would|would break the pod's topology spread constraints ({problem})",
     "Relax the constraint, or add nodes.",
     "problem:x",
 )
-VOLUME = _node_nodes(
+VOLUME = _filter(
     "VolumeUnavailable",
     "cannot|cannot use the pod's volumes ({problem})",
     "Create the claim, its StorageClass or its volume.",
     "problem:n",
 )
-VOLUME_LIMIT = _node_nodes(
+VOLUME_LIMIT = _filter(
     "VolumeLimit", "has|have the maximum number of volumes attached", "Delete pods with volumes, or add nodes."
 )
-DEVICES = _node_nodes(
+DEVICES = _filter(
     "DevicesUnavailable",
     "has|have no free devices for the pod ({problem})",
     "Wait for devices, or change the claim.",
     "problem:n",
 )
-NUMA = _node_nodes("NumaTopology", "cannot|cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
-PLUGIN_FILTER = _node_nodes(
+NUMA = _filter("NumaTopology", "cannot|cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
+PLUGIN_FILTER = _filter(
     "NodeFilter",
     "is|are rejected by plugin {plugin}: {problem}",
     "Read the documentation of the plugin.",

@@ -64,13 +64,13 @@ def zero(type_: Type, pointer: bool) -> Any:
     return norm_of(type_)(None, None, Unknown())
 
 
-def _go_kind(value: Any) -> str:
+def _go_kind(value: Any, wanted: str) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
-        return f"number {value}"
+        return f"number {value}" if wanted.startswith(("int", "float")) else "number"
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list) else "object"
@@ -80,7 +80,7 @@ class Mismatch(DecodeError):
     """A JSON value of another type than Go's."""
 
     def __init__(self, value: Any, path: Path, wanted: str) -> None:
-        super().__init__(f"json: cannot unmarshal {_go_kind(value)} into Go value of type {wanted}")
+        super().__init__(f"json: cannot unmarshal {_go_kind(value, wanted)} into Go value of type {wanted}")
         self.value, self.path, self.wanted = value, path, wanted
 
     def within(self, root: Type) -> DecodeError:
@@ -102,9 +102,8 @@ class Mismatch(DecodeError):
         if not names:
             return self
         where = f"{owner}.{'.'.join(names)}"
-        return DecodeError(
-            f"json: cannot unmarshal {_go_kind(self.value)} into Go struct field {where} of type {self.wanted}"
-        )
+        what = _go_kind(self.value, self.wanted)
+        return DecodeError(f"json: cannot unmarshal {what} into Go struct field {where} of type {self.wanted}")
 
 
 def _go_type(type_: Type) -> str:

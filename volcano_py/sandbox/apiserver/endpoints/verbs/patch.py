@@ -72,7 +72,8 @@ def _document(request: Request, kind: str) -> Any:
     try:
         document = bodies.parse_json(request.body, None)
     except ParseError as error:
-        raise errors.bad_request(f"error decoding patch: {error}") from None
+        text = "invalid JSON patch" if kind == patch.MERGE_PATCH else f"error decoding patch: {error}"
+        raise errors.bad_request(text) from None
     if kind != patch.JSON_PATCH and not isinstance(document, dict):
         what = {list: "array", str: "string", type(None): "null"}.get(type(document), "number")
         text = f"error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
@@ -143,7 +144,8 @@ async def apply(api: Api, request: Request) -> Result:
     faults = typed_faults(resource.type, config_set_source)
     if faults:
         gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-        where = f"({request.namespace}/{request.name}; {gvk})"
+        given = config["metadata"]
+        where = f"({given.get('namespace', '')}/{given.get('name', '')}; {gvk})"
         message = f"failed to create typed patch object {where}: {faults[0] if len(faults) == 1 else faults}"
         raise errors.StatusError(500, "", message)
     if (config.get("metadata") or {}).get("managedFields"):
@@ -213,11 +215,10 @@ def _decoded(api: Api, request: Request, value: Object) -> Object:
 def _check_config(request: Request, config: Object) -> None:
     resource = request.resource
     version, kind = config.get("apiVersion"), config.get("kind")
-    if not version or not kind:
-        missing = "Kind" if not kind else "apiVersion"
-        raise errors.bad_request(f"Object '{missing}' is missing in the applied configuration")
+    if not kind:
+        raise errors.bad_request("Object 'Kind' is missing in the applied configuration")
     if version != resource.api_version or kind != resource.kind:
-        group, _, short = str(version).rpartition("/")
+        group, _, short = str(version or "").rpartition("/")
         raise errors.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
     meta = config.get("metadata") or {}
     if not isinstance(meta, dict):
