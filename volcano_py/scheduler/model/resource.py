@@ -233,24 +233,23 @@ class Resource:
 
     def diff(self, other: Resource, default: float) -> tuple[Resource, Resource]:
         """(increased, decreased) from `other` to this amount; missing scalars count as `default`."""
-        left, right = self.clone(), other.clone()
-        left.scalars, right.scalars = left.scalars or {}, right.scalars or {}
-        for name in right.scalars:
-            left.scalars.setdefault(name, default)
-        for name in left.scalars:
-            right.scalars.setdefault(name, default)
         inc, dec = Resource(scalars={}), Resource(scalars={})
-        for name in left.keys():
-            a, b = left[name], right[name]
-            scalar = name not in (CPU, MEMORY)
-            if scalar and default == INFINITY and a == INFINITY:
+        for name, a, b in ((CPU, self.milli_cpu, other.milli_cpu), (MEMORY, self.memory, other.memory)):
+            if a > b:
+                inc[name] = a - b
+            else:
+                dec[name] = b - a
+        mine, theirs = self.scalars or {}, other.scalars or {}
+        for name in {**mine, **theirs}:
+            a, b = mine.get(name, default), theirs.get(name, default)
+            if default == INFINITY and a == INFINITY:
                 inc[name] = INFINITY
-            elif scalar and default == INFINITY and b == INFINITY:
+            elif default == INFINITY and b == INFINITY:
                 dec[name] = INFINITY
             elif a > b:
-                inc[name] = inc[name] + a - b
+                inc[name] = a - b
             else:
-                dec[name] = dec[name] + b - a
+                dec[name] = b - a
         return inc, dec
 
     # ---- comparisons: whole amounts ------------------------------------------------------------------------

@@ -72,6 +72,7 @@ POINTS: dict[str, Point] = {
     "event_handler": Point(EVENTS, "add_event_handler", None, "AddEventHandler"),
 }
 """Name of the extension point → how it is registered and enabled."""
+_FLAGS = {name: point.flag for name, point in POINTS.items()}
 
 
 class Comparable(Protocol):
@@ -100,7 +101,7 @@ class CallbackRegistration:
     """Adds callbacks: which plugin is adding them, and those of all plugins. One for all groups of extension points."""
 
     def __init__(self) -> None:
-        self.callbacks = Callbacks({name: point.flag for name, point in POINTS.items()})
+        self.callbacks = Callbacks(_FLAGS)
         self.current = ""
         """The plugin that registers now; empty: none does."""
 
