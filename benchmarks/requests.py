@@ -172,11 +172,14 @@ async def run_pods(c: Cluster, pods: int) -> None:
 
 
 async def update(c: Cluster, idle: Idle) -> None:
-    """Patches of the statuses of running pods, as kubelets send them."""
+    """Patches of the statuses of running pods, whose containers have restarted, as kubelets send them."""
     begun = time.perf_counter()
     for i in range(int(idle.seconds * idle.updates)):
-        body = {"status": {"message": f"probe {i}"}}
-        await c.client.patch(POD, f"pod-{i % idle.running:05d}", body, "default", subresource="status")
+        container = {"name": "main", "image": "busybox", "imageID": "", "ready": bool(i % 2), "restartCount": i}
+        ready = {"type": "Ready", "status": str(bool(i % 2)), "lastTransitionTime": time.strftime("%FT%TZ")}
+        body = {"status": {"containerStatuses": [container], "conditions": [ready]}}
+        name = f"pod-{i // 2 % idle.running:05d}"
+        await c.client.patch(POD, name, body, "default", "strategic", subresource="status")
         await asyncio.sleep(max(0.0, begun + (i + 1) / idle.updates - time.perf_counter()))
     await asyncio.sleep(max(0.0, begun + idle.seconds - time.perf_counter()))
 

@@ -9,9 +9,8 @@ Volcano: the loops over tiers in session_plugins.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import PluginOption
@@ -64,7 +63,34 @@ class Callback(NamedTuple):
 
 
 Tier = list[Callback]
-_position = itemgetter(0)
+
+
+class CallbackOrders:
+    """State between sessions: the order of the plugins at each extension point, which changes only with the
+    configuration and with the plugins that register there."""
+
+    def __init__(self) -> None:
+        self._tiers: Sequence[Sequence[PluginOption]] = ()
+        self._of: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {}
+
+    def use(self, tiers: Sequence[Sequence[PluginOption]]) -> None:
+        """Follow a configuration."""
+        if tiers is not self._tiers:
+            self._tiers = tiers
+            self._of.clear()
+
+    def of(self, point: str, flag: str | None, plugins: tuple[str, ...]) -> list[list[str]]:
+        """By tier: those of the plugins for which the flag of a point is set, without empty tiers. A plugin may be in
+        the tiers twice."""
+        known, order = self._of.get(point, ((), []))
+        if known != plugins:
+            enabled = (
+                [o.name for o in tier if o.name in plugins and (flag is None or flag in o.enabled)]
+                for tier in self._tiers
+            )
+            order = [names for names in enabled if names]
+            self._of[point] = plugins, order
+        return order
 
 
 class PluginRegistration:
@@ -119,29 +145,15 @@ class Callbacks:
         found = ((point, self._registered.get(point, {}).get(plugin)) for point in self._flags)
         return [(point, callback.fn, callback.basis) for point, callback in found if callback is not None]
 
-    def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
-        """Build the lists of enabled callbacks, in the order of the configuration."""
-        places: dict[str, list[tuple[int, int, PluginOption]]] = {}
-        position = 0
-        for number, tier in enumerate(tiers):
-            for option in tier:
-                places.setdefault(option.name, []).append((position, number, option))
-                position += 1
+    def compile(self, tiers: Sequence[Sequence[PluginOption]], orders: CallbackOrders | None = None) -> None:
+        """Build the lists of enabled callbacks, in the order of the configuration. `orders`: those of the last
+        session."""
+        orders = orders if orders is not None else CallbackOrders()
+        orders.use(tiers)
         for point, known in self._registered.items():
-            flag = self._flags[point]
-            found: list[tuple[int, int, Callback]] = []
-            for plugin, callback in known.items():
-                for position, number, option in places.get(plugin, ()):
-                    if flag is None or flag in option.enabled:
-                        found.append((position, number, callback))
-            if len(found) > 1:
-                found.sort(key=_position)
-            flat: Tier = []
-            of_tiers: dict[int, Tier] = {}
-            for _, number, callback in found:
-                flat.append(callback)
-                of_tiers.setdefault(number, []).append(callback)
-            self._flat[point], self._tiers[point] = flat, list(of_tiers.values())
+            by_tier = [[known[plugin] for plugin in tier] for tier in orders.of(point, self._flags[point], (*known,))]
+            self._tiers[point] = by_tier
+            self._flat[point] = [callback for tier in by_tier for callback in tier]
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
-from volcano_py.scheduler.framework.callbacks import Callbacks, PluginRegistration, Vote
+from volcano_py.scheduler.framework.callbacks import CallbackOrders, Callbacks, PluginRegistration, Vote
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.extension_points.binding import Binding
@@ -221,7 +221,7 @@ class Session(PluginFace):
 
     def seal(self) -> None:
         """After all plugins have registered: build the lists of what the configuration enables."""
-        self.callbacks.compile(self.configuration.tiers)
+        self.callbacks.compile(self.configuration.tiers, self.cluster.keep(CallbackOrders))
         self.orders.keep_ranks()
         shard = None
         if self._shard is not None:
