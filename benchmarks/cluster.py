@@ -182,7 +182,8 @@ async def until_running(client: Client, pods: int) -> None:
         left = (answer.get("metadata") or {}).get("remainingItemCount")
         running = len(answer.get("items") or ()) + (left or 0)
         if left is None and running:
-            running = len(await client.list(POD, None, field_selector="status.phase=Running"))
+            pages = client.pages(POD, None, field_selector="status.phase=Running")
+            running = sum([len(page) async for page in pages])
         if running >= pods:
             return
         await asyncio.sleep(1)

@@ -21,7 +21,7 @@ import orjson
 from benchmarks.cluster import Cluster, Manifest, at_rest, cluster, cpu_seconds, descendants, pod, rate, until_running
 from benchmarks.control_plane import CONTROLLERS, job, process
 from benchmarks.profiles import CONFIG
-from volcano_py.api.kinds import JOB, NATIVE_PODGROUP_BETA, POD, PODGROUP
+from volcano_py.api.kinds import JOB, NATIVE_PODGROUP_BETA, NODE, POD, PODGROUP
 from volcano_py.api.resource_types import namespaced_kind
 from volcano_py.sandbox.apiserver.http.audit import RESPONSE_BYTES
 
@@ -149,11 +149,48 @@ async def create(c: Cluster, kind: Kind, pods: int, size: int, per_second: float
         await asyncio.sleep(max(0.0, begun + (i + 1) * size / per_second - time.perf_counter()))
 
 
-async def measure(kind: Kind, pods: int, size: int, nodes: int, per_second: float, idle: float) -> None:
+class Idle(NamedTuple):
+    """Seconds in which nothing is created, with this number of running pods, of which some change per second."""
+
+    seconds: float
+    running: int
+    updates: float
+
+
+async def run_pods(c: Cluster, pods: int) -> None:
+    """Pods that run before the programs start; half of them are of our scheduler."""
+
+    names = [node["metadata"]["name"] for node in await c.client.list(NODE)]
+
+    async def one(i: int) -> None:
+        made = bare(i) if i % 2 else pod(i)
+        made["spec"]["nodeName"] = names[i % len(names)]
+        await c.client.create(POD, made)
+
+    await rate(pods, one)
+    await until_running(c.client, pods)
+
+
+async def update(c: Cluster, idle: Idle) -> None:
+    """Patches of the statuses of running pods, whose containers have restarted, as kubelets send them."""
+    begun = time.perf_counter()
+    for i in range(int(idle.seconds * idle.updates)):
+        container = {"name": "main", "image": "busybox", "imageID": "", "ready": bool(i % 2), "restartCount": i}
+        ready = {"type": "Ready", "status": str(bool(i % 2)), "lastTransitionTime": time.strftime("%FT%TZ")}
+        body = {"status": {"containerStatuses": [container], "conditions": [ready]}}
+        name = f"pod-{i // 2 % idle.running:05d}"
+        await c.client.patch(POD, name, body, "default", "strategic", subresource="status")
+        await asyncio.sleep(max(0.0, begun + (i + 1) / idle.updates - time.perf_counter()))
+    await asyncio.sleep(max(0.0, begun + idle.seconds - time.perf_counter()))
+
+
+async def measure(kind: Kind, pods: int, size: int, nodes: int, per_second: float, idle: Idle) -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "audit.log"  # complete when the sandbox has ended
         async with cluster(nodes, "none", "--audit-log", str(log), *kind.sandbox) as c:
             (c.folder / "profiles.yaml").write_text(CONFIG)
+            if idle.running:
+                await run_pods(c, idle.running)
             flags = (flag.replace("FOLDER", str(c.folder)) for flag in kind.scheduler)
             async with (
                 process(c, "scheduler", "--leader-elect=false", *flags) as scheduler,
@@ -164,15 +201,15 @@ async def measure(kind: Kind, pods: int, size: int, nodes: int, per_second: floa
                 pids = {"scheduler": scheduler, "dispatcher": dispatcher, "controller-manager": controllers}
                 used = {name: cpu_seconds(pid) for name, pid in pids.items()}
                 before = log.read_bytes().count(b"\n")
-                if idle:
-                    await asyncio.sleep(idle)
+                if idle.seconds:
+                    await update(c, idle)
                 else:
                     await create(c, kind, pods, size, per_second)
                     await until_running(c.client, pods)
                     await asyncio.sleep(3)
                 spent = {name: cpu_seconds(pid) - used[name] for name, pid in pids.items()}
         found = counted(log.read_bytes().splitlines(), before)
-    if idle:
+    if idle.seconds:
         _print_idle(found, spent, nodes, idle)
     else:
         _print(kind.text.format(size), found, spent, pods)
@@ -193,9 +230,10 @@ def _print(text: str, found: Counted, spent: dict[str, float], pods: int) -> Non
             )
 
 
-def _print_idle(found: Counted, spent: dict[str, float], nodes: int, seconds: float) -> None:
-    cores = ", ".join(f"{name} {used / seconds:.4f}" for name, used in spent.items())
-    print(f"idle, {nodes} nodes, {seconds:.0f} s: share of a core: {cores}")
+def _print_idle(found: Counted, spent: dict[str, float], nodes: int, idle: Idle) -> None:
+    cores = ", ".join(f"{name} {used / idle.seconds:.4f}" for name, used in spent.items())
+    what = f"{nodes} nodes, {idle.running} running pods, {idle.updates:g} of them updated per second"
+    print(f"idle, {what}, {idle.seconds:.0f} s: share of a core: {cores}")
     for (program, verb, what), count in found.requests.most_common():
         print(f"  {program:22}{verb:8}{what:24}{count:6} requests")
 
@@ -206,8 +244,22 @@ def _print_idle(found: Counted, spent: dict[str, float], nodes: int, seconds: fl
 @click.option("--nodes", default=0, help="By default one for 50 pods.")
 @click.option("--rate", "per_second", default=0.0, help="Pods that are created per second; by default all at once.")
 @click.option("--idle", default=0.0, help="Seconds in which nothing is created.")
+@click.option("--running", default=0, help="With --idle: pods that run.")
+@click.option("--updates", default=0.0, help="With --running: statuses of these pods that change per second.")
 @click.option("--only", multiple=True, type=click.Choice(list(KINDS)), help="What is created; by default each of them.")
-def requests(pods: int, size: int, nodes: int, per_second: float, idle: float, only: tuple[str, ...]) -> None:
+def requests(
+    pods: int,
+    size: int,
+    nodes: int,
+    per_second: float,
+    idle: float,
+    running: int,
+    updates: float,
+    only: tuple[str, ...],
+) -> None:
     """Requests, bytes and processor time a pod, by program, verb and resource."""
+    if (running and not idle) or (updates and not running):
+        raise click.UsageError("--running goes with --idle, and --updates with --running")
+    rest = Idle(idle, running, updates)
     for name in only or (["bare"] if idle else KINDS):
-        asyncio.run(measure(KINDS[name], pods, size, nodes or max(10, pods // 50), per_second, idle))
+        asyncio.run(measure(KINDS[name], pods, size, nodes or max(10, pods // 50), per_second, rest))

@@ -111,6 +111,8 @@ class Plane:
 
     programs: Path
     folder: Path
+    flags: Sequence[str] = ()
+    """Further ones of kube-apiserver."""
     gates: Collection[str] = ()
     """Feature gates of kube-apiserver that are enabled, with the versions of scheduling.k8s.io that need them."""
 
@@ -195,6 +197,7 @@ class Plane:
                 "--allow-privileged=true",
                 "--disable-admission-plugins=ServiceAccount",  # its tokens are of no use without containers
                 *self._gate_flags(),
+                *self.flags,
             ],
         ]
 
@@ -210,9 +213,9 @@ class Plane:
 
 
 @asynccontextmanager
-async def control_plane(programs: Path, folder: Path, gates: Collection[str] = ()) -> AsyncIterator[Plane]:
+async def control_plane(programs: Path, folder: Path, *flags: str, gates: Collection[str] = ()) -> AsyncIterator[Plane]:
     """Start etcd and kube-apiserver, and end them afterwards. Raises Missing with the end of their log."""
-    plane = Plane(programs, folder, gates)
+    plane = Plane(programs, folder, flags, gates)
     plane.prepare()
     running: list[asyncio.subprocess.Process] = []
     try:

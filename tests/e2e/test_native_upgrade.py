@@ -119,7 +119,7 @@ async def test_running_pods_stay_and_gangs_that_wait_keep_their_place(tmp_path: 
         assert await pods(site, "old") == before
 
 
-async def test_a_folder_with_groups_that_the_new_version_cannot_read_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_with_groups_that_the_new_version_cannot_read_is_rejected(tmp_path: Path) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 1}}}
     async with kept(tmp_path, "1.36") as sandbox, Client.from_kubeconfig(sandbox.kubeconfig) as client:
         await client.create(NATIVE_PODGROUP, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})

@@ -112,7 +112,11 @@ def format_amount(amount: Fraction, form: Format) -> str:
 
 def format_milli(milli: int) -> str:
     """`milli` thousandths as decimal text: 500 is `500m`, 2000 is `2`."""
-    return format_amount(Fraction(milli, 1000), "DecimalSI")
+    exponent = -3
+    while milli and milli % 1000 == 0 and exponent < 18:
+        milli //= 1000
+        exponent += 3
+    return f"{milli}{_DECIMAL_SUFFIX[exponent]}" if milli else "0"
 
 
 def format_binary(amount: int) -> str:

@@ -167,15 +167,20 @@ class Client:
         field_selector: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> AsyncIterator[bytes]:
-        """The undecoded responses of `pages`."""
+        """The undecoded responses of `pages`. While the caller handles one, the server makes the next."""
+        path = rt.path(namespace)
         query: dict[str, Any] = selectors(label_selector, field_selector) | {"limit": limit}
-        while True:
-            body = await self.raw("GET", rt.path(namespace), params=query)
-            yield body
-            token = wire.continue_token(body)
-            if not token:
-                return
+        body = await self.raw("GET", path, params=query)
+        while token := wire.continue_token(body):
             query["continue"] = token
+            following = asyncio.create_task(self.raw("GET", path, params=query))
+            try:
+                await asyncio.sleep(0)  # sends the request, also if the caller does not await anything
+                yield body
+                body = await following
+            finally:
+                following.cancel()
+        yield body
 
     def watch(
         self,

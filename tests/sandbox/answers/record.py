@@ -46,7 +46,7 @@ async def record(programs: Path) -> str:
         raise Missing(f"kube-apiserver {minor} is not one of {', '.join(VERSIONS)}")
     for gates, names in (("none", ()), ("all", features.OF_VERSION[minor])):
         with tempfile.TemporaryDirectory(prefix="volcano-answers-") as folder:
-            async with control_plane(programs, Path(folder), names) as plane:
+            async with control_plane(programs, Path(folder), gates=names) as plane:
                 async with Client.from_kubeconfig(plane.kubeconfig) as client:
                     whole = orjson.loads(await client.raw("GET", "/version"))["gitVersion"].removeprefix("v")
                     await install(client)

@@ -73,6 +73,9 @@ def update(model: Cluster, path: str, value: Any) -> None:
         ("status.containerStatuses.0.restartCount", 5),
         ("status.containerStatuses.0.ready", False),
         ("status.containerStatuses", []),
+        ("status.conditions", [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "False"}]),
+        ("status.podIP", "10.0.0.1"),
+        ("status.message", "text"),
     ],
 )
 def test_fields_that_scheduling_does_not_read_change_nothing(path: str, value: Any) -> None:

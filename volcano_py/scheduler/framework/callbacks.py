@@ -9,9 +9,8 @@ Volcano: the loops over tiers in session_plugins.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from volcano_py.scheduler.framework.config import PluginOption
@@ -64,21 +63,78 @@ class Callback(NamedTuple):
 
 
 Tier = list[Callback]
-_position = itemgetter(0)
+
+
+class CallbackOrders:
+    """State between sessions: the order of the plugins at each extension point, which changes only with the
+    configuration and with the plugins that register there."""
+
+    def __init__(self) -> None:
+        self._tiers: Sequence[Sequence[PluginOption]] = ()
+        self._of: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {}
+
+    def use(self, tiers: Sequence[Sequence[PluginOption]]) -> None:
+        """Follow a configuration."""
+        if tiers is not self._tiers:
+            self._tiers = tiers
+            self._of.clear()
+
+    def of(self, point: str, flag: str | None, plugins: tuple[str, ...]) -> list[list[str]]:
+        """By tier: those of the plugins for which the flag of a point is set, without empty tiers. A plugin may be in
+        the tiers twice."""
+        known, order = self._of.get(point, ((), []))
+        if known != plugins:
+            enabled = (
+                [o.name for o in tier if o.name in plugins and (flag is None or flag in o.enabled)]
+                for tier in self._tiers
+            )
+            order = [names for names in enabled if names]
+            self._of[point] = plugins, order
+        return order
+
+
+class PluginRegistration:
+    """The context in which the callbacks of one plugin are added."""
+
+    __slots__ = ("_callbacks", "_plugin")
+
+    def __init__(self, callbacks: Callbacks, plugin: str) -> None:
+        self._callbacks = callbacks
+        self._plugin = plugin
+
+    def __enter__(self) -> None:
+        self._callbacks.current = self._plugin
+
+    def __exit__(self, *_: object) -> None:
+        self._callbacks.current = ""
 
 
 class Callbacks:
     """The callbacks of one session. `flags`: extension point → the flag that enables it (None: always on)."""
 
     def __init__(self, flags: dict[str, str | None]) -> None:
+        self.current = ""
+        """The plugin that registers now; empty: none does."""
         self._flags = flags
         self._registered: dict[str, dict[str, Callback]] = {}
         self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
         self._flat: dict[str, Tier] = {point: [] for point in flags}
         self.faults: list[Fault] = []
 
-    def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
-        """Register a function; a second one of the same plugin replaces the first."""
+    def of(self, plugin: str) -> PluginRegistration:
+        """Callbacks that are added within this context belong to this plugin."""
+        return PluginRegistration(self, plugin)
+
+    @property
+    def plugin(self) -> str:
+        """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
+        if not self.current:
+            raise RuntimeError("callbacks can be added only in on_session_open")
+        return self.current
+
+    def add(self, point: str, fn: Fn, basis: Any = None) -> None:
+        """Add a function of this plugin; a second one replaces the first."""
+        plugin = self.current or self.plugin
         of_point = self._registered.get(point)
         if of_point is None:
             of_point = self._registered[point] = {}
@@ -89,29 +145,15 @@ class Callbacks:
         found = ((point, self._registered.get(point, {}).get(plugin)) for point in self._flags)
         return [(point, callback.fn, callback.basis) for point, callback in found if callback is not None]
 
-    def compile(self, tiers: Iterable[Iterable[PluginOption]]) -> None:
-        """Build the lists of enabled callbacks, in the order of the configuration."""
-        places: dict[str, list[tuple[int, int, PluginOption]]] = {}
-        position = 0
-        for number, tier in enumerate(tiers):
-            for option in tier:
-                places.setdefault(option.name, []).append((position, number, option))
-                position += 1
+    def compile(self, tiers: Sequence[Sequence[PluginOption]], orders: CallbackOrders | None = None) -> None:
+        """Build the lists of enabled callbacks, in the order of the configuration. `orders`: those of the last
+        session."""
+        orders = orders if orders is not None else CallbackOrders()
+        orders.use(tiers)
         for point, known in self._registered.items():
-            flag = self._flags[point]
-            found = [
-                (position, number, callback)
-                for plugin, callback in known.items()
-                for position, number, option in places.get(plugin, ())
-                if flag is None or flag in option.enabled
-            ]
-            if len(found) > 1:
-                found.sort(key=_position)
-            self._flat[point] = [callback for _, _, callback in found]
-            of_tiers: dict[int, Tier] = {}
-            for _, number, callback in found:
-                of_tiers.setdefault(number, []).append(callback)
-            self._tiers[point] = list(of_tiers.values())
+            by_tier = [[known[plugin] for plugin in tier] for tier in orders.of(point, self._flags[point], (*known,))]
+            self._tiers[point] = by_tier
+            self._flat[point] = [callback for tier in by_tier for callback in tier]
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""

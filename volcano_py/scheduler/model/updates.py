@@ -1,14 +1,15 @@
 """Which updates of pods, PodGroups and Queues are relevant for scheduling. Volcano rebuilds its TaskInfo for each of
 them.
 
-Most updates of a running pod report restarts and states of its containers, which the scheduler does not read: of a
-container's status it reads only the allocated resources (in-place resize). The update after a status that the scheduler
-wrote itself contains what the model has already assumed.
+Most updates of a running pod report restarts, states and readiness of its containers, which the scheduler does not
+read: of a container's status it reads only the allocated resources (in-place resize). The update after a status that
+the scheduler wrote itself contains what the model has already assumed.
 """
 
 from __future__ import annotations
 
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
+from volcano_py.api.meta import Condition
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.scheduler.model.claims.demand import NONE
 from volcano_py.scheduler.model.jobs.group_names import group_of
@@ -16,17 +17,22 @@ from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
 
 _OF_CONTAINERS = ("container_statuses", "init_container_statuses")
-_COMPARED = tuple(name for name in PodStatus.__struct_fields__ if name not in _OF_CONTAINERS)
+_TEXTS = ("message", "pod_ip", "host_ip")
+_READINESS = frozenset(("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers"))
+"""Conditions that kubelet derives from the states of containers."""
+_COMPARED = tuple(n for n in PodStatus.__struct_fields__ if n not in (*_OF_CONTAINERS, *_TEXTS, "conditions"))
 
 
 def changes_scheduling(old: Pod, new: Pod) -> bool:
-    """Whether an update changes what the model, a rule or a plugin may read. The older object gets the new version."""
+    """Whether an update changes what the model has derived from the pod, or what a decision depends on. Otherwise the
+    pod is only replaced. The older object gets the new version."""
     old.metadata.resource_version = new.metadata.resource_version
     a, b = old.status, new.status
     return (
         old.metadata != new.metadata
         or old.spec != new.spec
         or any(getattr(a, name) != getattr(b, name) for name in _COMPARED)
+        or (a.conditions != b.conditions and _stated(a) != _stated(b))
         or any(_given(getattr(a, name)) != _given(getattr(b, name)) for name in _OF_CONTAINERS)
     )
 
@@ -60,6 +66,11 @@ def counts_only(old: Queue, new: Queue) -> bool:
     """Whether nothing differs but the version and the counts in the status. The older object gets the new version."""
     old.metadata.resource_version = new.metadata.resource_version
     return old.metadata == new.metadata and old.spec == new.spec and old.status.state == new.status.state
+
+
+def _stated(status: PodStatus) -> list[Condition]:
+    """The conditions that do not concern containers."""
+    return [c for c in status.conditions or () if c.type not in _READINESS]
 
 
 def _given(statuses: list[ContainerStatus] | None) -> list[tuple[object, ...]]:

@@ -16,8 +16,11 @@ _THRESHOLDS = (50_000, 20, 50)
 
 
 def keep_loaded() -> None:
-    """Called when all objects are loaded: these are long-lived, and no later collection traverses them."""
-    gc.collect()
+    """Called when all objects are loaded: these are long-lived, and no later collection traverses them.
+
+    The garbage of a start, some thousand small objects, stays with them: to find it would take as long as three cycles,
+    and the first pods would wait for it.
+    """
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
 
