@@ -1,8 +1,8 @@
 """Play the requests of requests.yaml on a server, and give its answers in a form that can be compared.
 
 A step is [verb, path, body]. TABLE is GET of what `kubectl get` prints; MERGE, STRATEGIC, JSON and APPLY are PATCH with
-that type of patch. A path that does not begin with "/" begins with the name of an entry of `paths`. In paths and bodies,
-`${2.metadata.uid}` is a field of the answer of step 2, and `$NS` the namespace of the scenario.
+that type of patch. A path that does not begin with "/" begins with the name of an entry of `paths`. In paths and
+bodies, `${2.metadata.uid}` is a field of the answer of step 2, and `$NS` the namespace of the scenario.
 """
 
 from __future__ import annotations
