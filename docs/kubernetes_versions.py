@@ -147,7 +147,8 @@ ACCEPTANCE = """\
 
 Cases of the acceptance suite that run on a sandbox of each version, with the kinds that it serves by default; all
 objects that are written there are checked against its schemas (`tests/acceptance/test_versions.py`). `-`: the version
-has no such kind. The whole suite runs on the version of the [sandbox](sandbox.md), and on kind.
+has no such kind. The whole suite runs on the version of the [sandbox](sandbox.md), on kind, and with `make e2e-envtest`
+on kube-apiserver.
 """
 
 

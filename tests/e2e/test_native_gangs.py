@@ -121,7 +121,7 @@ async def test_a_gang_waits_for_capacity_and_late_members_join_it(site: Site) ->
     assert names == {NATIVE: ["train"], "PodGroup": ["other"]}
     await site.run("delete", "podgroups.scheduling.volcano.sh", "other")
     row = (await site.run("get", GROUPS, "--no-headers")).split()
-    assert row[:4] == ["train", "gang/3", "False", "Unschedulable"]
+    assert row[:4] == ["train", "Gang", "<none>", "Unschedulable"]
     pod = await site.run("get", "pod", "train-0", "-o", "yaml")
     assert "reason: Unschedulable" in pod and "type: PodScheduled" in pod
     events = await site.run("get", "events", "--field-selector", "involvedObject.kind=PodGroup", "-o", "yaml")

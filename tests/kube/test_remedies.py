@@ -1,6 +1,6 @@
 """The commands that log lines name for what is missing in a cluster."""
 
-from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.kinds import NATIVE_PODGROUP, NATIVE_PODGROUP_BETA, PODGROUP
 from volcano_py.api.resource_types import LEASE
 from volcano_py.kube.errors import Forbidden, NotFound
 from volcano_py.kube.remedies import for_denied, remedy
@@ -53,4 +53,9 @@ def test_a_definition_that_is_missing():
         == "the API server does not serve coordination.k8s.io/v1; features that use it are off"
     )
     assert remedy(NotFound(404, "", "404 page not found\n"), LEASE, ("get",))
+    versions = (NATIVE_PODGROUP_BETA, NATIVE_PODGROUP)
+    assert remedy(missing, NATIVE_PODGROUP, ("list",), versions=versions) == (
+        "an API server serves it with --runtime-config=scheduling.k8s.io/v1beta1=true or "
+        "--runtime-config=scheduling.k8s.io/v1alpha2=true, and its feature gate"
+    )
     assert remedy(NotFound(404, "NotFound", 'namespaces "n" not found'), LEASE, ("create",)) == ""

@@ -233,7 +233,7 @@ class Informer(Generic[T]):
                 self.resource_version = ""
             if first and not (self._optional and self._backoff.failures):
                 level = logging.INFO if self._optional else logging.ERROR
-                what = remedy(error, self.rt, ("list", "watch"), self._namespace)
+                what = remedy(error, self.rt, ("list", "watch"), self._namespace, self._versions)
                 log.log(level, "%s: %s%s", self.rt.plural, error, f"; {what}" if what else "")
             if self._optional:
                 self.missing = isinstance(error, NotFound)

@@ -21,11 +21,19 @@ _UNSERVED = ("the server could not find the requested resource", "404 page not f
 """Messages about a kind that the API server does not serve, instead of an object."""
 
 
-def remedy(error: KubeError, rt: ResourceType, verbs: tuple[str, ...], namespace: str | None = None) -> str:
-    """The remedy for a rejected request on a kind, or an empty string if there is none."""
+def remedy(
+    error: KubeError,
+    rt: ResourceType,
+    verbs: tuple[str, ...],
+    namespace: str | None = None,
+    versions: Sequence[ResourceType] = (),
+) -> str:
+    """The remedy for a rejected request on a kind, or an empty string if there is none. `versions`: in which the kind
+    can be used, if there are several."""
     if isinstance(error, NotFound):
         if "alpha" in rt.version and rt.group.endswith(".k8s.io"):
-            return f"an API server serves it with --runtime-config={rt.api_version}=true and its feature gate"
+            flags = " or ".join(f"--runtime-config={each.api_version}=true" for each in versions or (rt,))
+            return f"an API server serves it with {flags}, and its feature gate"
         if rt.group.endswith("volcano.sh"):
             return f"install the CRD {rt.plural}.{rt.group}: {UPDATE_CRDS}"
         if str(error).strip() in _UNSERVED:

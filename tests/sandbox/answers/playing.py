@@ -1,8 +1,8 @@
 """Play the requests of requests.yaml on a server, and give its answers in a form that can be compared.
 
-A step is [verb, path, body]. The verbs MERGE, STRATEGIC, JSON and APPLY are PATCH with that type of patch. A path that
-does not begin with "/" begins with the name of an entry of `paths`. In paths and bodies, `${2.metadata.uid}` is a
-field of the answer of step 2, and `$NS` the namespace of the scenario.
+A step is [verb, path, body]. TABLE is GET of what `kubectl get` prints; MERGE, STRATEGIC, JSON and APPLY are PATCH with
+that type of patch. A path that does not begin with "/" begins with the name of an entry of `paths`. In paths and
+bodies, `${2.metadata.uid}` is a field of the answer of step 2, and `$NS` the namespace of the scenario.
 """
 
 from __future__ import annotations
@@ -83,8 +83,10 @@ class Peer:
         return answers
 
     async def _send(self, verb: str, path: str, body: Any) -> tuple[int, Any]:
-        method = "PATCH" if verb in PATCHES else verb
+        method = "PATCH" if verb in PATCHES else "GET" if verb == "TABLE" else verb
         headers = {**self.headers, "Content-Type": PATCHES.get(verb, "application/json")}
+        if verb == "TABLE":
+            headers["Accept"] = "application/json;as=Table;v=v1;g=meta.k8s.io"
         data = None if body is None else body if isinstance(body, str) else json.dumps(body)
         async with self.session.request(method, self.url + path, data=data, headers=headers) as answer:
             text = await answer.text()
@@ -147,6 +149,10 @@ def comparable(status: int, value: Any) -> Answer:
             )
         kept |= {"causes": causes, "details": {k: details.get(k) for k in ("name", "group", "kind")}}
         value = kept
+    elif isinstance(value, dict) and value.get("kind") == "Table":
+        columns = [(column["name"], column["type"]) for column in value["columnDefinitions"]]
+        rows = [[re.sub(r"^\d+s$", "<age>", str(cell)) for cell in row["cells"]] for row in value["rows"]]
+        value = {"columns": [list(column) for column in columns], "rows": rows}
     elif isinstance(value, list):
         value = [{"type": event["type"], "object": _slim(event["object"])} for event in value]
     return {"status": status, "answer": _plain(_slim(value))}

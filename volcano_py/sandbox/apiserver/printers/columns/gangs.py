@@ -1,4 +1,4 @@
-"""Columns of PodGroups and Workloads of scheduling.k8s.io. Kubernetes 1.36 prints only name and age."""
+"""Columns of PodGroups, CompositePodGroups and Workloads of scheduling.k8s.io."""
 
 from __future__ import annotations
 
@@ -9,52 +9,45 @@ from volcano_py.sandbox.apiserver.printers.columns.core import name
 
 Object = dict[str, Any]
 
+_SCHEDULED = ("PodGroupInitiallyScheduled", "PodGroupScheduled")
+"""The condition in 1.37, and in 1.36."""
+
 
 def _policy(obj: Object) -> str:
-    policy = obj["spec"].get("schedulingPolicy") or {}
-    gang = policy.get("gang")
-    return f"gang/{gang.get('minCount', 0)}" if gang is not None else "basic"
+    return "Basic" if (obj["spec"].get("schedulingPolicy") or {}).get("gang") is None else "Gang"
+
+
+def _workload_of(obj: Object) -> str:
+    spec = obj["spec"]
+    reference = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
+    return str(reference.get("workloadName", "<none>"))
+
+
+def _status(obj: Object) -> str:
+    conditions = {row["type"]: row for row in (obj.get("status") or {}).get("conditions") or []}
+    if "DisruptionTarget" in conditions:
+        return str(conditions["DisruptionTarget"].get("reason", ""))
+    found = next((conditions[type_] for type_ in _SCHEDULED if type_ in conditions), None)
+    if found is None:
+        return "Pending"
+    return "Scheduled" if found["status"] == "True" else "Unschedulable"
 
 
 def _group(obj: Object) -> list[Any]:
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    scheduled: Object = next((c for c in conditions if c["type"] == "PodGroupScheduled"), {})
-    topology = (obj["spec"].get("schedulingConstraints") or {}).get("topology") or []
-    return [
-        name(obj),
-        _policy(obj),
-        scheduled.get("status", ""),
-        scheduled.get("reason", ""),
-        age(obj),
-        topology[0]["key"] if topology else "<none>",
-        obj["spec"].get("disruptionMode") or "<none>",
-        obj["spec"].get("priority", 0),
-    ]
+    return [name(obj), _policy(obj), _workload_of(obj), _status(obj), age(obj)]
+
+
+def _composite(obj: Object) -> list[Any]:
+    return [name(obj), _policy(obj), _workload_of(obj), age(obj)]
 
 
 def _workload(obj: Object) -> list[Any]:
-    controller = obj["spec"].get("controllerRef")
-    return [
-        name(obj),
-        f"{controller['kind']}/{controller['name']}" if controller else "<none>",
-        ",".join(template["name"] for template in obj["spec"].get("podGroupTemplates") or []),
-        age(obj),
-    ]
+    return [name(obj), age(obj)]
 
 
+_POLICY, _WORKLOAD = Column("Policy"), Column("Workload")
 PRINTERS = {
-    "podgroups.scheduling.k8s.io": Printer(
-        (
-            NAME,
-            Column("Policy"),
-            Column("Scheduled"),
-            Column("Reason"),
-            AGE,
-            Column("Topology", priority=1),
-            Column("Disruption", priority=1),
-            Column("Priority", "integer", priority=1),
-        ),
-        _group,
-    ),
-    "workloads.scheduling.k8s.io": Printer((NAME, Column("Controller"), Column("Templates"), AGE), _workload),
+    "podgroups.scheduling.k8s.io": Printer((NAME, _POLICY, _WORKLOAD, Column("Status"), AGE), _group),
+    "compositepodgroups.scheduling.k8s.io": Printer((NAME, _POLICY, _WORKLOAD, AGE), _composite),
+    "workloads.scheduling.k8s.io": Printer((NAME, AGE), _workload),
 }
