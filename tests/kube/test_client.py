@@ -71,6 +71,16 @@ async def test_lists_come_whole_or_in_pages(api, client):
     assert sizes == [3, 3, 1]
 
 
+async def test_the_next_page_is_made_while_one_is_read(api, client):
+    for i in range(7):
+        api.put("pods", pod(f"p{i}"))
+    requests = []
+    async for _ in client.pages(PODS, limit=3):
+        await asyncio.sleep(0.1)
+        requests.append(len(api.log))
+    assert requests == [2, 3, 3]
+
+
 @pytest.mark.parametrize(("compressed", "accepted"), [(True, "gzip, deflate"), (False, "identity")])
 async def test_compressed_responses_are_accepted_unless_they_take_more_time(api, compressed, accepted):
     asked = []
