@@ -127,7 +127,7 @@ def _default_claim(obj: Object) -> None:
 
 
 def _claim_create(obj: Object, request: Request) -> None:
-    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": metadata.now()}
+    obj["status"] = {"phase": "Pending"}
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if "kubernetes.io/pvc-protection" not in finalizers:
         finalizers.append("kubernetes.io/pvc-protection")
