@@ -8,7 +8,7 @@ CLUSTER ?=
 TIMES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest coverage dst mutation conformance lint ha fuzz soak explore reference-long goals bench performance manifests docs clean
+.PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest alerts coverage dst mutation conformance lint ha fuzz soak explore reference-long goals bench performance manifests docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ e2e-kind: setup ## the acceptance suite on a kind cluster with our chart (KUBERN
 
 e2e-envtest: setup ## the acceptance suite on kube-apiserver and etcd of KUBEBUILDER_ASSETS, with hollow nodes
 	@$(BIN)/python -m tests.acceptance.envtest $(ARGUMENTS)
+
+alerts: setup ## Prometheus's promtool (PROMTOOL=<program>, or on PATH) judges the chart's alerts and dashboard
+	@$(if $(PROMTOOL),PROMTOOL=$(PROMTOOL)) $(BIN)/python -m tests.chart.promtool
 
 coverage: setup ## branch coverage of the decision core by its quick tests; fails below 90 %
 	@COVERAGE_FILE=.pytest_cache/coverage $(BIN)/python -m pytest -n 2 -m "not slow" \

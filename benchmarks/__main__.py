@@ -12,6 +12,8 @@ LAYERS = {
     "growth": "How a cycle grows with nodes, pods, queues and running pods.",
     "churn": "Changes in a busy cluster, such as one pod more: events to plan.",
     "limits": "What hostile or unusual input costs: time of the cycle, peak memory.",
+    "structure": "The form of the scheduler's code at commits: sizes, complexity, circles of imports.",
+    "path": "The path of one more pod through a cycle: its files and calls.",
     "explaining": "Explain a pending job of a large cluster, and state the reasons of many.",
     "profiles": "Pods of profiles: decisions a second, preemption, and how soon a pod is bound.",
     "native-groups": "Native gangs in profiles: an attempt of 1,000 pods, and preemption by a group.",

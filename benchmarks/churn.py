@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import click
@@ -84,8 +86,10 @@ class Seconds(NamedTuple):
     intake: float
 
 
-def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
-    """Seconds of each step. `spec`: the pods that run."""
+def measure(
+    spec: dict[str, Any], steps: int, observed: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> list[Seconds]:
+    """Seconds of each step. `spec`: the pods that run. `observed`: entered for each step."""
     from volcano_py.api.codec import decoder
     from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
@@ -103,11 +107,12 @@ def measure(spec: dict[str, Any], steps: int) -> list[Seconds]:
     for i in range(FIRST + steps):
         events = [(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(m))) for kind, m in one_more(i) if i]
         begun, used = time.perf_counter(), time.process_time()
-        for kind, event in events:
-            model.upsert(kind, event)
-        intake = time.perf_counter() - begun
-        with paused():  # as the live loop
-            report = run_once(model, conf, START + i, seed=1)
+        with observed():
+            for kind, event in events:
+                model.upsert(kind, event)
+            intake = time.perf_counter() - begun
+            with paused():  # as the live loop
+                report = run_once(model, conf, START + i, seed=1)
         seconds.append(Seconds(time.perf_counter() - begun, time.process_time() - used, intake))
         for op in report.plan:
             if isinstance(op, Bind):

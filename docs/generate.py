@@ -242,7 +242,7 @@ KINDS_OF_RULES: dict[str, tuple[str, ...]] = {
     ),
 }
 """Where the tests of a plugin, an action and so on are, below `tests/`, by its name."""
-SHARED_BY_RULES = frozenset(("arrays", "domains", "node_masks", "score_line"))
+SHARED_BY_RULES = frozenset(("arrays", "domains", "kept_codes", "node_masks", "score_line"))
 """Modules of `scheduler/rules` without a rule of their own. A folder is one rule."""
 
 

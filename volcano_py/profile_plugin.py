@@ -6,7 +6,6 @@ docs/profiles.md is the guide.
 """
 
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, LOCAL, STATIC
-from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.objects import ObjectKind
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
@@ -48,6 +47,7 @@ from volcano_py.scheduler.profiles.plugin_api.extension_points import (
 )
 from volcano_py.scheduler.profiles.plugin_api.handle import Handle, WaitingPod
 from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
+from volcano_py.scheduler.profiles.plugin_api.normalizing import to_highest
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import (

@@ -2,21 +2,23 @@
 
     KUBEBUILDER_ASSETS=<folder with kube-apiserver and etcd> python -m tests.acceptance.envtest [pytest arguments]
 
-No container runs, so every case that needs none does. The suite has three parts: admission by policies, cases on four
-nodes, and the cases of scheduling.yaml, each of which creates its own nodes.
+No container runs, so every case that needs none does. The suite has four parts: admission by policies, cases on four
+nodes, the cases of scheduling.yaml, each of which creates its own nodes, and groups of scheduling.k8s.io, on an API
+server with their feature gates.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,8 @@ from volcano_py.kube import certificates
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import AlreadyExists, KubeError, NotFound
 from volcano_py.sandbox import volcano
+from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.registry.builtin import GATED
 from volcano_py.sandbox.components import Components
 from volcano_py.webhooks.paths import PATHS
 from volcano_py.webhooks.policy_documents import documents
@@ -50,18 +54,24 @@ NODES = ("--nodes", "4", "--node-shape", "cpu=4,memory=8Gi")
 
 @dataclass(frozen=True)
 class Part:
-    """Tests, the nodes that they need, and whether policies are in force instead of webhooks."""
+    """Tests, the nodes that they need, whether policies are in force instead of webhooks, and whether the API server
+    has the feature gates of groups."""
 
     nodes: Sequence[str]
     tests: Sequence[str]
     policies: bool = False
+    gates: bool = False
 
 
 # test_envtest.py tests this program: it would start a second control plane on the same ports.
 PARTS = (
     Part(("--nodes", "0"), (f"{_SUITE}/test_policies.py",), policies=True),  # before webhooks are registered
-    Part(NODES, (_SUITE, *(f"--ignore={_SUITE}/test_{name}.py" for name in ("policies", "scheduling", "envtest")))),
+    Part(
+        NODES,
+        (_SUITE, *(f"--ignore={_SUITE}/test_{name}.py" for name in ("policies", "scheduling", "envtest", "native"))),
+    ),
     Part(("--nodes", "0"), (f"{_SUITE}/test_scheduling.py",)),
+    Part(("--nodes", "0"), (f"{_SUITE}/test_native.py",), gates=True),
 )
 
 
@@ -81,6 +91,13 @@ def assets(environment: dict[str, str]) -> Path:
     return folder
 
 
+def version(programs: Path) -> str:
+    """The minor version of kube-apiserver, for example 1.37; empty if it prints none."""
+    answer = subprocess.run([programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"v(\d+\.\d+)\.", answer.stdout)
+    return found[1] if found else ""
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -96,6 +113,8 @@ class Plane:
     folder: Path
     flags: Sequence[str] = ()
     """Further ones of kube-apiserver."""
+    gates: Collection[str] = ()
+    """Feature gates of kube-apiserver that are enabled, with the versions of scheduling.k8s.io that need them."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -177,15 +196,26 @@ class Plane:
                 "--authorization-mode=RBAC",
                 "--allow-privileged=true",
                 "--disable-admission-plugins=ServiceAccount",  # its tokens are of no use without containers
+                *self._gate_flags(),
                 *self.flags,
             ],
         ]
 
+    def _gate_flags(self) -> list[str]:
+        if not self.gates:
+            return []
+        of_gates = GATED.get(version(self.programs), {})
+        served = sorted({name for gate in self.gates for name in of_gates.get(gate, ())})
+        return [
+            f"--feature-gates={','.join(f'{gate}=true' for gate in self.gates)}",
+            f"--runtime-config={','.join(f'{version}=true' for version in served)}",
+        ]
+
 
 @asynccontextmanager
-async def control_plane(programs: Path, folder: Path, *flags: str) -> AsyncIterator[Plane]:
+async def control_plane(programs: Path, folder: Path, *flags: str, gates: Collection[str] = ()) -> AsyncIterator[Plane]:
     """Start etcd and kube-apiserver, and end them afterwards. Raises Missing with the end of their log."""
-    plane = Plane(programs, folder, flags)
+    plane = Plane(programs, folder, flags, gates)
     plane.prepare()
     running: list[asyncio.subprocess.Process] = []
     try:
@@ -272,7 +302,8 @@ async def mutating_version(client: Client) -> str:
 
 @asynccontextmanager
 async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = True) -> AsyncIterator[None]:
-    """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks."""
+    """Hollow nodes with Kubernetes' controllers, and our scheduler, controllers and webhooks; no case needs the
+    dashboard."""
     more = {
         "controller-manager": ("--controllers=*", "--pod-groups-of-single-pods"),
         volcano.WEBHOOK_MANAGER: (f"--enabled-admission={','.join(PATHS)}",),
@@ -286,7 +317,7 @@ async def components(plane: Plane, nodes: Sequence[str], *, webhooks: bool = Tru
 
     started = Components(command, plane.folder / "logs")
     try:
-        left_out = () if webhooks else (volcano.WEBHOOK_MANAGER,)
+        left_out = {volcano.DASHBOARD} if webhooks else {volcano.DASHBOARD, volcano.WEBHOOK_MANAGER}
         await started.start(("nodes", *(name for name in volcano.COMPONENTS if name not in left_out)))
         async with Client.from_kubeconfig(plane.kubeconfig) as client:
 
@@ -316,15 +347,24 @@ def _alive(started: Components) -> None:
 async def run(arguments: Sequence[str]) -> int:
     """Run the suite; the exit code of pytest."""
     programs = assets(dict(os.environ))
-    with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
-        async with control_plane(programs, Path(folder)) as plane, Client.from_kubeconfig(plane.kubeconfig) as client:
-            version = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
-            print(f"kube-apiserver {version} runs at {client.credentials.server}", flush=True)
-            await install(client)
-            worst = 0
-            for part in PARTS:
-                worst = max(worst, await _run(part, plane, client, arguments))
-            return worst
+    gates = features.OF_VERSION.get(version(programs), ())
+    worst = 0
+    for gated in (False, True) if gates else (False,):
+        with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
+            async with (
+                control_plane(programs, Path(folder), gates=gates if gated else ()) as plane,
+                Client.from_kubeconfig(plane.kubeconfig) as client,
+            ):
+                found = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
+                with_gates = " with the gates of groups" if gated else ""
+                print(f"kube-apiserver {found}{with_gates} runs at {client.credentials.server}", flush=True)
+                await install(client)
+                for part in PARTS:
+                    if part.gates == gated:
+                        worst = max(worst, await _run(part, plane, client, arguments))
+    if not gates:
+        print(f"kube-apiserver {found} has no groups of scheduling.k8s.io: their cases do not run", flush=True)
+    return worst
 
 
 async def _run(part: Part, plane: Plane, client: Client, arguments: Sequence[str]) -> int:

@@ -20,7 +20,13 @@ class Server(Sandbox):
 
     def __init__(self, flags: dict[str, str]) -> None:
         super().__init__(
-            0, port=int(flags["secure-port"]), hollow=False, controllers=None, crds=False, first_queues=False
+            0,
+            port=int(flags["secure-port"]),
+            hollow=False,
+            controllers=None,
+            crds=False,
+            first_queues=False,
+            feature_gates=flags.get("feature-gates", ""),
         )
         self.flags = flags
 
@@ -33,6 +39,9 @@ class Server(Sandbox):
 
 
 async def main() -> None:
+    if "--version" in sys.argv:
+        print("Kubernetes v1.36.1")
+        return
     flags = dict(argument.removeprefix("--").split("=", 1) for argument in sys.argv[1:])
     needed = {"etcd-servers", "service-account-key-file", "service-account-signing-key-file", "service-account-issuer"}
     if missing := needed - flags.keys():

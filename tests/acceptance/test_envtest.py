@@ -72,9 +72,11 @@ async def test_cases_run_on_stand_ins(tmp_path: Path) -> None:
     program(tmp_path / "kube-apiserver", f'exec {sys.executable} -m tests.acceptance.stand_in "$@"')
     chosen = (
         "plain_pod or deleted_job or (test_scheduling and minimum and fills) or (test_admission and queue and default)"
+        " or (test_native and test_a_gang)"
     )
     code, out = await envtest(tmp_path, "-p", "no:cacheprovider", "-k", chosen)
     assert code == 0, out
     assert "kube-apiserver v1.36" in out and " passed" in out
+    assert "with the gates of groups runs at" in out and out.rstrip().rpartition("\n")[2].startswith("1 passed")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

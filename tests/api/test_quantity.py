@@ -38,7 +38,7 @@ def test_parse(text, amount):
 
 
 @pytest.mark.parametrize("text", ["", "m", "1 Gi", "1KB", "1gi", "e3", "1e", "--1", "1m1", "0x10", " 1", "1Gi\n", "٣"])
-def test_parse_refuses(text):
+def test_parse_rejects(text):
     with pytest.raises(ValueError, match="invalid quantity"):
         q.parse(text)
 

@@ -388,10 +388,14 @@ def _allocate(session: Session, args: list[Any]) -> list[Any]:
     return [None]
 
 
+def _order(left: tuple[Any, ...], right: tuple[Any, ...]) -> int:
+    return (left > right) - (left < right)
+
+
 _CALLS: dict[str, Callable[[Session, list[Any]], list[Any]]] = {
     "JobEnqueued": lambda s, a: _said(s, a),
     "JobEnqueueable": lambda s, a: [s.states.job_enqueueable(_job(s, a[0]))],
-    "JobOrderCompareFn": lambda s, a: [s.orders.job_compare(_job(s, a[0]), _job(s, a[1]))],
+    "JobOrderCompareFn": lambda s, a: [_order(*(s.orders.job_rank(_job(s, uid)) for uid in a))],
     "JobOrderFn": lambda s, a: [s.orders.job_key(_job(s, a[0])) < s.orders.job_key(_job(s, a[1]))],
     "Preemptable": lambda s, a: _victims(s, a, s.victims.preemptable),
     "Reclaimable": lambda s, a: _victims(s, a, s.victims.reclaimable),

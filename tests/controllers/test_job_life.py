@@ -5,18 +5,8 @@ import asyncio
 import pytest
 
 from tests.controllers.small_api import Denied
-from tests.controllers.world import command, job, queue, task
+from tests.controllers.world import command, job, task
 from volcano_py.api import kinds
-
-
-async def start_running(world, manifest):
-    world.api.put(manifest)
-    await world.until(world.podgroups)
-    world.admit()
-    replicas = sum(one["replicas"] for one in manifest["spec"]["tasks"])
-    await world.until(lambda: len(world.pods()) == replicas)
-    world.run_pods()
-    await world.until(lambda: world.phase() == "Running" and world.status().get("running") == replicas)
 
 
 async def test_a_gang_from_start_to_end(world):
@@ -53,7 +43,7 @@ async def test_a_gang_from_start_to_end(world):
 
 
 async def test_nothing_is_written_when_nothing_changes(world):
-    await start_running(world, job())
+    await world.start_running(job())
     await world.quiet(0.5)  # the queue is counted a moment after the last change
     before = list(world.api.writes)
     world.api.change(kinds.JOB, "train", {"metadata": {"labels": {"a": "b"}}})
@@ -64,7 +54,7 @@ async def test_nothing_is_written_when_nothing_changes(world):
 
 
 async def test_a_job_whose_podgroup_cannot_be_deleted_is_tried_again_with_pauses(world):
-    await start_running(world, job())
+    await world.start_running(job())
     rejected = []
 
     def deny(method, path):
@@ -82,13 +72,13 @@ async def test_a_job_whose_podgroup_cannot_be_deleted_is_tried_again_with_pauses
 
 
 async def test_a_status_that_another_client_has_written_is_corrected(world):
-    await start_running(world, job())
+    await world.start_running(job())
     world.api.change(kinds.JOB, "train", {"status": {"running": 1, "pending": 1}})
     await world.until(lambda: world.status().get("running") == 2 and not world.status().get("pending"))
 
 
 async def test_a_failed_pod_without_policy_fails_the_job_when_all_have_ended(world):
-    await start_running(world, job())
+    await world.start_running(job())
     world.run_pods("Failed", "work-0", exit_code=1)
     await world.until(lambda: world.status().get("failed") == 1)
     assert world.phase() == "Running"
@@ -98,7 +88,7 @@ async def test_a_failed_pod_without_policy_fails_the_job_when_all_have_ended(wor
 
 async def test_restart_job_policy_until_retries_are_used_up(world):
     policy = [{"event": "PodFailed", "action": "RestartJob"}]
-    await start_running(world, job(policies=policy, maxRetry=2))
+    await world.start_running(job(policies=policy, maxRetry=2))
     first = {pod["metadata"]["uid"] for pod in world.pods().values()}
     group = world.podgroups()[0]["metadata"]["uid"]
     world.run_pods("Failed", "work-0", exit_code=3)
@@ -129,7 +119,7 @@ async def test_restart_job_policy_until_retries_are_used_up(world):
 async def test_exit_code_policy_of_the_task_comes_first(world):
     policies = [{"exitCode": 42, "action": "CompleteJob"}]
     manifest = job(task(policies=policies), policies=[{"event": "*", "action": "AbortJob"}])
-    await start_running(world, manifest)
+    await world.start_running(manifest)
     world.run_pods("Failed", "work-0", exit_code=42)
     await world.until(lambda: world.phase() in ("Completing", "Completed"))
     await world.until(lambda: "deletionTimestamp" in world.pods()["train-work-1"]["metadata"])
@@ -138,7 +128,7 @@ async def test_exit_code_policy_of_the_task_comes_first(world):
 
 
 async def test_restart_pod_replaces_one_pod_and_keeps_the_group(world):
-    await start_running(world, job(policies=[{"event": "PodEvicted", "action": "RestartPod"}]))
+    await world.start_running(job(policies=[{"event": "PodEvicted", "action": "RestartPod"}]))
     group = world.podgroups()[0]["metadata"]["uid"]
     kept = world.pods()["train-work-1"]["metadata"]["uid"]
     world.api.delete(kinds.POD, "train-work-0")
@@ -154,7 +144,7 @@ async def test_restart_pod_replaces_one_pod_and_keeps_the_group(world):
 
 async def test_evictions_use_up_no_retries_and_keep_a_distance(world):
     """maxRetry 1 means: the first restart after a failure is the end. Evictions are not the job's fault."""
-    await start_running(world, job(maxRetry=1, policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    await world.start_running(job(maxRetry=1, policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
     for version in (1, 2):
         world.api.delete(kinds.POD, "train-work-0")
         await world.until(lambda version=version: world.status().get("version") == version)
@@ -169,7 +159,7 @@ async def test_evictions_use_up_no_retries_and_keep_a_distance(world):
 
 
 async def test_our_own_deletions_do_not_count_as_evictions(world):
-    await start_running(world, job(task(replicas=3), policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    await world.start_running(job(task(replicas=3), policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
     spec = {"tasks": [task(replicas=1)], "minAvailable": 1}
     world.api.change(kinds.JOB, "train", {"spec": spec})
     await world.until(lambda: sum("deletionTimestamp" in p["metadata"] for p in world.pods().values()) == 2)
@@ -187,7 +177,7 @@ async def test_our_own_deletions_do_not_count_as_evictions(world):
 
 async def test_suspended_and_resumed_many_times_by_command(world):
     """Each resume counted as a retry: the third one failed the Job."""
-    await start_running(world, job())
+    await world.start_running(job())
     for _ in range(5):
         world.api.put(command("AbortJob", kinds.JOB, "train"))
         await world.until(lambda: world.phase() in ("Aborting", "Aborted"))
@@ -203,7 +193,7 @@ async def test_suspended_and_resumed_many_times_by_command(world):
 
 
 async def test_a_restart_that_a_user_requests_is_no_retry(world):
-    await start_running(world, job(maxRetry=1))
+    await world.start_running(job(maxRetry=1))
     world.api.put(command("RestartJob", kinds.JOB, "train"))
     await world.until(lambda: world.phase() == "Restarting")
     await world.reaped(lambda: world.phase() == "Pending")
@@ -214,7 +204,7 @@ async def test_a_restart_that_a_user_requests_is_no_retry(world):
 async def test_the_last_attempt_keeps_its_failed_pod(world, action):
     """Its logs say why the Job failed."""
     policies = [{"event": "PodFailed", "action": action}]
-    await start_running(world, job(task(replicas=1, minAvailable=1), maxRetry=1, policies=policies))
+    await world.start_running(job(task(replicas=1, minAvailable=1), maxRetry=1, policies=policies))
     world.run_pods("Failed", exit_code=1)
     await world.until(lambda: world.phase() == "Failed")
     await world.quiet()
@@ -223,7 +213,7 @@ async def test_the_last_attempt_keeps_its_failed_pod(world, action):
 
 
 async def test_a_gang_that_lost_members_is_restarted_without_a_retry(world):
-    await start_running(world, job(policies=[{"event": "Unknown", "action": "RestartJob"}]))
+    await world.start_running(job(policies=[{"event": "Unknown", "action": "RestartJob"}]))
     [group] = world.podgroups()
     world.api.change(kinds.PODGROUP, group["metadata"]["name"], {"status": {"phase": "Unknown"}})
     await world.until(lambda: world.phase() == "Restarting")
@@ -292,7 +282,7 @@ async def test_a_gang_of_any_minimum_starts_with_dependencies(world, least, now,
 
 
 async def test_a_finished_job_is_deleted_with_all_that_belongs_to_it(world):
-    await start_running(world, job(ttlSecondsAfterFinished=1, plugins={"svc": []}))
+    await world.start_running(job(ttlSecondsAfterFinished=1, plugins={"svc": []}))
     assert world.api.get(kinds.SERVICE, "train")
     world.run_pods("Succeeded")
     # Completed may last for less than one look: the time to live counts from a whole second.
@@ -301,7 +291,7 @@ async def test_a_finished_job_is_deleted_with_all_that_belongs_to_it(world):
 
 
 async def test_svc_and_env_plugins(world):
-    await start_running(world, job(task(replicas=2), task("aux", 1), plugins={"svc": [], "env": []}))
+    await world.start_running(job(task(replicas=2), task("aux", 1), plugins={"svc": [], "env": []}))
     config = world.api.get(kinds.CONFIGMAP, "train-svc")
     assert config["data"]["VC_WORK_HOSTS"] == "train-work-0.train,train-work-1.train"
     assert config["data"]["VC_AUX_NUM"] == "1"
@@ -337,242 +327,3 @@ async def test_volumes(world):
     assert claims == [made, "data"]
     assert world.api.get(kinds.PERSISTENTVOLUMECLAIM, made)["spec"] == {"accessModes": ["ReadWriteOnce"]}
     assert len(world.api.all(kinds.PERSISTENTVOLUMECLAIM)) == 2
-
-
-async def test_a_missing_queue_is_reported_and_does_not_stop_others(world):
-    world.api.put(job(queue="nowhere"))
-    await world.until(lambda: any("'nowhere' not found" in text for text in world.events("JobStatusError")))
-    world.api.put(job(name="other"))
-    await world.until(lambda: world.phase("other") == "Pending")
-    world.api.put(queue("nowhere"))
-    await world.until(lambda: world.phase() == "Pending")
-
-
-def in_the_way(world):
-    state = world.status().get("state", {})
-    return state.get("reason"), state.get("message", "")
-
-
-async def test_a_missing_object_is_reported_and_the_job_continues_when_it_exists(world):
-    """A queue, a claim and room in a quota may come late: no number of attempts is too many."""
-    await world.kill()
-    world.options.max_requeue_num = 1
-    await world.start()
-    full = True
-
-    def deny(method, path):
-        if full and method == "POST" and path.endswith("/pods"):
-            return Denied(403, "Forbidden", "pods is forbidden: exceeded quota: small, requested: pods=1")
-        return None
-
-    world.api.denial_of = deny
-    world.api.put(job(queue="late", volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]))
-    await world.until(lambda: in_the_way(world)[0] == "JobStatusError" and "'late' not found" in in_the_way(world)[1])
-    world.api.put(queue("late"))
-    await world.until(lambda: in_the_way(world)[0] == "PVCError" and "pvc data is not found" in in_the_way(world)[1])
-    await world.until(lambda: any("pvc data is not found" in text for text in world.events("PVCError")))
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
-    world.api.put(claim)
-    await world.until(world.podgroups)
-    world.admit()
-    await world.until(lambda: in_the_way(world)[0] == "FailedCreate" and "exceeded quota" in in_the_way(world)[1])
-    await world.until(lambda: any("exceeded quota" in text for text in world.events("FailedCreate")))
-    full = False
-    await world.until(lambda: len(world.pods()) == 2)
-    world.run_pods()
-    await world.until(lambda: world.phase() == "Running")
-    assert in_the_way(world) == (None, "")
-
-
-NO_CLASS = 'pods "train-work-0" is forbidden: no PriorityClass with name urgent was found'
-
-
-@pytest.mark.parametrize(
-    ("status", "reason", "message"),
-    [
-        (403, "Forbidden", NO_CLASS),
-        (400, "BadRequest", 'admission webhook "policy.example.com" denied the request: no image from here'),
-        (422, "Invalid", 'Pod "train-work-0" is invalid: spec.containers[0].image: Required value'),
-    ],
-)
-async def test_pods_that_cannot_be_created(world, status, reason, message):
-    """Such a Job was terminated after some minutes, and shown as suspended; until then it held its part of a queue."""
-    await world.kill()
-    world.options.max_requeue_num = 1
-    await world.start()
-    rejected = True
-
-    def deny(method, path):
-        return Denied(status, reason, message) if rejected and method == "POST" and path.endswith("/pods") else None
-
-    world.api.denial_of = deny
-    world.api.put(job(task(replicas=1)))
-    await world.until(world.podgroups)
-    assert "conditions" not in world.podgroups()[0].get("status", {})
-    world.admit()
-
-    def condition():
-        conditions = world.podgroups()[0]["status"].get("conditions") or [{}]
-        return {key: conditions[0].get(key) for key in ("type", "status", "reason", "message")}
-
-    await world.until(lambda: in_the_way(world) == ("FailedCreate", message))
-    stated = {"type": "FailedCreate", "status": "True", "reason": "FailedCreate", "message": message}
-    await world.until(lambda: condition() == stated)
-    await world.until(lambda: message in world.events("FailedCreate"))
-    await world.quiet(0.5)
-    assert world.phase() == "Pending" and condition() == stated
-
-    group = world.podgroups()[0]["metadata"]["name"]
-    world.api.change(kinds.PODGROUP, group, {"status": {"phase": "Pending"}})
-    await world.quiet()
-    assert in_the_way(world) == ("FailedCreate", message), "the scheduler has ended its claim: the reason is the same"
-
-    rejected = False
-    world.admit()
-    await world.until(world.pods)
-    await world.until(lambda: in_the_way(world) == (None, "") and not world.podgroups()[0]["status"].get("conditions"))
-    world.run_pods()
-    await world.until(lambda: world.phase() == "Running")
-
-
-async def test_a_missing_class_is_reported_once_and_tried_again_when_it_exists(world, caplog):
-    pod = task(replicas=1)
-    pod["template"]["spec"]["priorityClassName"] = "urgent"
-
-    def deny(method, path):
-        exists = world.api.get(kinds.PRIORITYCLASS, "urgent") is not None
-        return (
-            Denied(403, "Forbidden", NO_CLASS) if method == "POST" and path.endswith("/pods") and not exists else None
-        )
-
-    world.api.denial_of = deny
-    world.api.put(job(pod))
-    await world.until(world.podgroups)
-    world.admit()
-    await world.until(lambda: in_the_way(world) == ("FailedCreate", NO_CLASS))
-    await world.until(lambda: world.events("MissingPriorityClass"))
-    world.api.put(
-        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
-    )
-    await world.until(world.pods)
-    assert len(world.events("MissingPriorityClass")) == 1
-    assert "PriorityClass" not in "".join(
-        r.getMessage() for r in caplog.records if r.levelname == "WARNING" and "job lab" not in r.getMessage()
-    )
-
-
-async def test_the_queue_of_a_running_job_is_deleted_and_comes_back(world):
-    world.api.put(queue("team"))
-    await start_running(world, job(queue="team"))
-    world.api.delete(kinds.QUEUE, "team")
-    world.run_pods("Succeeded", "work-0")
-    await world.until(lambda: "'team' not found" in in_the_way(world)[1])
-    assert world.phase() == "Running"
-    assert len(world.pods()) == 2
-    world.api.put(queue("team"))
-    world.run_pods("Succeeded")
-    await world.until(lambda: world.phase() == "Completed" and in_the_way(world) == (None, ""))
-
-
-async def test_a_job_that_cannot_be_worked_on_is_terminated_in_the_end(world):
-    await world.kill()
-    world.options.max_requeue_num = 3
-    await world.start()
-    world.api.put(job(plugins={"magic": []}))
-    await world.until(lambda: world.phase() in ("Terminating", "Terminated"))
-    await world.until(lambda: any("retry limit reached" in text for text in world.events("ExecuteAction")))
-    await world.until(lambda: world.phase() == "Terminated")
-
-
-async def test_denied_writes_are_tried_again(world):
-    faults = {"POST": 2, "PUT": 2, "PATCH": 1}
-
-    def deny(method, path):
-        if "/events" not in path and faults.get(method, 0) > 0:
-            faults[method] -= 1
-            return Denied(500, "InternalError") if method == "POST" else Denied(409, "Conflict")
-        return None
-
-    world.api.denial_of = deny
-    await start_running(world, job())
-    world.run_pods("Succeeded")
-    await world.until(lambda: world.phase() == "Completed")
-    assert faults["POST"] == faults["PUT"] == 0
-
-
-async def test_killed_at_any_moment_it_goes_on_without_making_anything_twice(world):
-    """The manager is ended and started again between any two writes, over and over."""
-    budget = 1
-    done = 0
-
-    def deny(method, path):
-        nonlocal done
-        if "/events" in path or "/leases" in path:
-            return None
-        done += 1
-        return Denied(503, "ServiceUnavailable", "killed") if done > budget else None
-
-    world.api.denial_of = deny
-    uids: dict[str, set[str]] = {}
-
-    async def again():
-        """A new manager, which may write a few times more."""
-        nonlocal done, budget
-        await world.kill()
-        for name, pod in world.pods().items():
-            uids.setdefault(name, set()).add(pod["metadata"]["uid"])
-        done, budget = 0, budget % 7 + 1
-        await world.start()
-
-    async def go_on_until(condition):
-        for _ in range(60):
-            for _ in range(20):
-                if condition():
-                    return
-                await asyncio.sleep(0.005)
-            await again()
-        raise AssertionError(f"did not converge: {world.status()}, {world.api.writes[-10:]}")
-
-    await again()
-    world.api.put(job(task(replicas=4), plugins={"svc": []}))
-    await go_on_until(lambda: len(world.podgroups()) == 1)
-    world.admit()
-    await go_on_until(lambda: len(world.pods()) == 4)
-    world.run_pods()
-    await go_on_until(lambda: world.phase() == "Running")
-    world.run_pods("Succeeded")
-    await go_on_until(lambda: world.phase() == "Completed" and world.podgroups() == [])
-    assert all(len(seen) == 1 for seen in uids.values()), "a pod was made twice"
-    assert len(uids) == 4
-    assert world.status()["succeeded"] == 4
-
-
-async def test_a_failure_while_no_controller_ran_is_handled_after_the_start(world):
-    await start_running(world, job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
-    await world.kill()
-    world.run_pods("Failed", "work-0", exit_code=1)
-    await world.start()
-    await world.until(lambda: world.phase() in ("Aborting", "Aborted"))
-
-
-async def test_deleting_a_job_takes_everything_with_it_and_a_new_one_starts_afresh(world):
-    await start_running(world, job())
-    world.api.delete(kinds.JOB, "train")
-    await world.until(lambda: world.podgroups() == [] and world.pods() == {})
-    await world.quiet()
-    world.api.put(job())
-    await world.until(world.podgroups)
-    assert world.podgroups()[0]["metadata"]["name"].endswith(world.job()["metadata"]["uid"])
-
-
-async def test_counters_alone_wait_for_a_moment_and_are_not_forgotten(world):
-    await start_running(world, job(task(replicas=6), minAvailable=1))
-    await world.quiet()
-    before = len([write for write in world.api.writes if write.endswith("/jobs/train/status")])
-    for index in range(3):
-        world.run_pods("Succeeded", f"work-{index}")
-        await asyncio.sleep(0.05)
-    await world.until(lambda: world.status().get("succeeded") == 3)
-    await world.quiet()
-    after = len([write for write in world.api.writes if write.endswith("/jobs/train/status")])
-    assert after - before == 1

@@ -11,6 +11,8 @@ from typing import Any
 from tests import waiting
 from tests.controllers.small_api import SmallApi
 from volcano_py.api import kinds
+from volcano_py.api.batch import Job
+from volcano_py.api.codec import from_manifest
 from volcano_py.controllers import manager
 from volcano_py.controllers.options import Options
 from volcano_py.kube import Client
@@ -84,6 +86,16 @@ class World:
         return [event["message"] for event in self.api.all(kinds.EVENT) if event["reason"] == reason]
 
     # -- what scheduler and kubelet do
+
+    async def start_running(self, manifest):
+        """Create a job, and wait until all of its pods run."""
+        self.api.put(manifest)
+        await self.until(self.podgroups)
+        self.admit()
+        replicas = sum(one["replicas"] for one in manifest["spec"]["tasks"])
+        await self.until(lambda: len(self.pods()) == replicas)
+        self.run_pods()
+        await self.until(lambda: self.phase() == "Running" and self.status().get("running") == replicas)
 
     def admit(self) -> None:
         """Let all PodGroups in."""
@@ -160,3 +172,10 @@ def queue(name: str, state: str = "Open", parent: str = "root", **spec: Any) -> 
         "spec": {"weight": 1, **spec} | ({} if name == "root" else {"parent": parent}),
         "status": {"state": state} if state else {},
     }
+
+
+def typed(manifest, uid="uid-1"):
+    """A manifest as the Job that the controller reads."""
+    one = from_manifest(Job, manifest)
+    one.metadata.uid = uid
+    return one

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.dashboard.browser import CHROMIUM, DRIVER, Browser, browser
+from tests.dashboard.reserved import reserved
 from tests.dashboard.serving import Served
 from tests.dashboard.story import story
 
@@ -25,8 +26,11 @@ PAGES = {
     "node": ("/nodes/node-00", "Pods"),
     "evictions": ("/evictions", "No pod"),
     "cycles": ("/cycles", "allocate"),
+    "reservations": ("/reservations", "pretrain-large"),
 }
 """By the name of the image: the page, and words that it shows when it is complete."""
+Shot = tuple[str, str, int, int, str]
+"""The page, the file, width, height, and light or dark."""
 
 
 def _look(chromium: Browser, served: Served, name: str, file: Path, width: int, height: int, scheme: str) -> None:
@@ -53,15 +57,23 @@ async def take(folder: Path, everything: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [(name, f"dashboard-{name}.webp", 1160, 900, "light") for name in ("queues", "job")]
     wanted.append(("nodes", "dashboard-nodes.webp", 1160, 900, "dark"))
+    future = [("reservations", "dashboard-reservations.webp", 1160, 900, "light")]
     if everything:
         sizes = ((1280, 1000), (390, 1600))
-        wanted = [(name, f"{name}-{w}-{s}.png", w, h, s) for name in PAGES for w, h in sizes for s in ("light", "dark")]
-    with tempfile.TemporaryDirectory() as folder_of_cluster:
-        async with story(Path(folder_of_cluster)) as (_, _, served):
-            with browser() as chromium:
-                for name, file, width, height, scheme in wanted:
-                    await asyncio.to_thread(_look, chromium, served, name, folder / file, width, height, scheme)
-                    print(folder / file)
+        every = [(name, f"{name}-{w}-{s}.png", w, h, s) for name in PAGES for w, h in sizes for s in ("light", "dark")]
+        future = [shot for shot in every if shot[0] == "reservations"]
+        wanted = [shot for shot in every if shot[0] != "reservations"]
+    with tempfile.TemporaryDirectory() as of_story, tempfile.TemporaryDirectory() as of_future, browser() as chromium:
+        async with story(Path(of_story)) as (_, _, served):
+            await _shoot(chromium, served, folder, wanted)
+        async with reserved(Path(of_future)) as served:
+            await _shoot(chromium, served, folder, future)
+
+
+async def _shoot(chromium: Browser, served: Served, folder: Path, shots: list[Shot]) -> None:
+    for name, file, width, height, scheme in shots:
+        await asyncio.to_thread(_look, chromium, served, name, folder / file, width, height, scheme)
+        print(folder / file)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Objects that the schema refuses, and objects that got past it and cannot be used: the rest is scheduled."""
+"""Objects that the schema rejects, and objects that got past it and cannot be used: the rest is scheduled."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ REFUSED = {
 }
 
 
-async def test_what_the_schema_refuses_is_shown_with_its_field(tmp_path: Path) -> None:
+async def test_what_the_schema_rejects_is_shown_with_its_field(tmp_path: Path) -> None:
     async with Sandbox(1, components=(), path=tmp_path / "kubeconfig") as sandbox:
         for what, (manifest, says) in REFUSED.items():
             code, out, err = await kubectl(sandbox, tmp_path, "create", "-f", "-", stdin=json.dumps(manifest))

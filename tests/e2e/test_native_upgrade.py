@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,10 +18,13 @@ import yaml
 from tests import waiting
 from tests.e2e.cluster import until
 from tests.e2e.test_native_gangs import CONF, GATES, GROUPS, NODE, Site, group, member
+from tests.kubectl import find as found_kubectl
 from volcano_py.api.kinds import NATIVE_PODGROUP, NATIVE_PODGROUP_BETA, PODGROUP
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox, SandboxError
 from volcano_py.sandbox.shapes import parse
+
+PAGE = Path(__file__).parents[2] / "docs" / "native-gangs.md"
 
 
 def kept(folder: Path, version: str, components: tuple[str, ...] = ()) -> Sandbox:
@@ -55,6 +60,22 @@ async def groups_as_manifests(site: Site) -> list[str]:
     return [yaml.safe_dump(document) for document in yaml.safe_load_all(out)]
 
 
+async def remove_groups(site: Site, folder: Path) -> None:
+    """Run the commands of the page that delete the groups of v1alpha2."""
+    section = PAGE.read_text().partition("### Upgrade from 1.36 to 1.37")[2].partition("Upgrade the control plane")[0]
+    blocks = re.findall(r"```sh check\n(.*?)```", section, re.DOTALL)
+    script = "set -euo pipefail\n" + "".join(blocks).replace("volcano-py migrate groups > groups.yaml", "true")
+    program = found_kubectl()
+    assert program is not None, "no kubectl: install it, or run python -m tests.kubectl"
+    environment = {
+        "PATH": f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "KUBECONFIG": site.sandbox.kubeconfig,
+    }
+    process = await asyncio.create_subprocess_exec("bash", "-c", script, env=environment)
+    assert await waiting.within(process.wait(), "the commands do not end") == 0
+
+
 async def pods(site: Site, name: str) -> list[tuple[str, str]]:
     """UID and node of the pods of a gang."""
     found = json.loads(await site.run("get", "pods", "-l", f"group={name}", "-o", "json"))["items"]
@@ -74,7 +95,8 @@ async def test_running_pods_stay_and_gangs_that_wait_keep_their_place(tmp_path: 
                 await asyncio.sleep(1.0)  # times of creation are whole seconds
         before = await pods(site, "old")
         manifests = await groups_as_manifests(site)
-        await site.run("delete", GROUPS, "--all")
+        await remove_groups(site, tmp_path)
+        assert await site.client.list(NATIVE_PODGROUP, "default") == [], "a finalizer keeps a group"
 
         async def waits() -> bool:
             said = await site.run("get", "pod", "first-0", "-o", "jsonpath={.status.conditions[*].message}")
@@ -97,7 +119,7 @@ async def test_running_pods_stay_and_gangs_that_wait_keep_their_place(tmp_path: 
         assert await pods(site, "old") == before
 
 
-async def test_a_folder_with_groups_that_the_new_version_cannot_read_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_with_groups_that_the_new_version_cannot_read_is_rejected(tmp_path: Path) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 1}}}
     async with kept(tmp_path, "1.36") as sandbox, Client.from_kubeconfig(sandbox.kubeconfig) as client:
         await client.create(NATIVE_PODGROUP, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})

@@ -53,8 +53,8 @@ async def test_a_plugin_with_all_points(tmp_path: Path, monkeypatch: pytest.Monk
 
     flags = (f"--config={tmp_path / 'profiles.yaml'}", f"--plugins-dir={folder}")
     async with cluster(tmp_path, nodes=2, scheduler=flags) as (_, client):
-        plain, refused, held = pod("plain", "mine", "1"), pod("refused", "mine", "1"), pod("held", "mine", "1")
-        refused["metadata"]["labels"] = {"fail": "preBind"}
+        plain, rejected, held = pod("plain", "mine", "1"), pod("rejected", "mine", "1"), pod("held", "mine", "1")
+        rejected["metadata"]["labels"] = {"fail": "preBind"}
         held["metadata"]["labels"] = {"wait": ""}
         await client.create(POD, plain, "default")
 
@@ -63,14 +63,14 @@ async def test_a_plugin_with_all_points(tmp_path: Path, monkeypatch: pytest.Monk
 
         await until(ran, "the plugin has not seen the end of the binding")
         assert calls("plain") == [*POINTS, "permit", "preBind", "bind", "postBind"]
-        await client.create(POD, refused, "default")
+        await client.create(POD, rejected, "default")
 
         async def undone() -> bool:
-            return "unreserve" in calls("refused")
+            return "unreserve" in calls("rejected")
 
         await until(undone, "the reservation is not given up")
-        assert calls("refused")[: len(POINTS) + 3] == [*POINTS, "permit", "preBind", "unreserve"]
-        assert await nodes(client, "refused") == [""]
+        assert calls("rejected")[: len(POINTS) + 3] == [*POINTS, "permit", "preBind", "unreserve"]
+        assert await nodes(client, "rejected") == [""]
         await client.create(POD, held, "default")
 
         async def expired() -> bool:

@@ -18,9 +18,9 @@ class Watched:
 
     def __init__(self, client, **options):
         self.events = []
-        self.refused = []
+        self.rejected = []
         options.setdefault("backoff", Backoff(0.01, 0.05))
-        self.informer = Informer(client, PODS, Pod, decode_error=self.refused.append, **options).on(
+        self.informer = Informer(client, PODS, Pod, decode_error=self.rejected.append, **options).on(
             add=lambda new: self.events.append(("add", new.metadata.name)),
             update=lambda old, new: self.events.append(("update", new.metadata.name)),
             delete=lambda last: self.events.append(("delete", last.metadata.name)),
@@ -164,12 +164,12 @@ async def test_one_undecodable_object_stops_nothing(api, client):
     api.put("pods", pod("bad", spec={"nodeName": 7}))
     async with Watched(client) as w:
         assert list(w.informer.store) == ["default/good"]
-        assert [(r.namespace, r.name) for r in w.refused] == [("default", "bad")]
-        assert b'"nodeName": 7' in w.refused[0].raw and "nodeName" in w.refused[0].error
+        assert [(r.namespace, r.name) for r in w.rejected] == [("default", "bad")]
+        assert b'"nodeName": 7' in w.rejected[0].raw and "nodeName" in w.rejected[0].error
         api.put("pods", pod("good", spec={"nodeName": []}))
         api.put("pods", pod("later"))
         await w.until(lambda: "default/later" in w.informer.store)
-        assert len(w.refused) == 2
+        assert len(w.rejected) == 2
         assert "default/good" in w.informer.store, "what was known before stays"
         api.put("pods", pod("bad", spec={"nodeName": "n"}))
         await w.until(lambda: "default/bad" in w.informer.store)
@@ -232,7 +232,7 @@ async def test_nonsense_in_the_stream_leads_to_a_new_one(api, client):
     async with Watched(client) as w:
         api.put("pods", pod("a"))
         await w.until(lambda: "default/a" in w.informer.store)
-        assert not w.refused
+        assert not w.rejected
 
 
 async def test_dicts_when_no_type_is_given(api, client):

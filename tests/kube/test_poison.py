@@ -44,11 +44,11 @@ async def test_a_deep_object_in_a_list_is_set_aside(api, client, depth):
     async with Watched(client) as w:
         assert {"default/good", "default/also"} <= set(w.informer.store)
         if depth in FAR:
-            (refused,) = w.refused
-            assert (refused.namespace, refused.name, refused.uid) == ("default", "poison", "u-1")
-            assert refused.resource_version == "103" and "deep" in refused.error
+            (rejected,) = w.rejected
+            assert (rejected.namespace, rejected.name, rejected.uid) == ("default", "poison", "u-1")
+            assert rejected.resource_version == "103" and "deep" in rejected.error
         else:
-            assert "default/poison" in w.informer.store and not w.refused
+            assert "default/poison" in w.informer.store and not w.rejected
 
 
 @pytest.mark.parametrize("depth", FAR)
@@ -68,7 +68,7 @@ async def test_a_deep_object_on_a_watch_is_reported_and_so_is_its_deletion(api, 
     api.fault("GET watch=true", events)
     async with Watched(client) as w:
         await w.until(lambda: "default/next" in w.informer.store)
-        assert [one.name for one in w.refused] == ["poison", "poison"]
+        assert [one.name for one in w.rejected] == ["poison", "poison"]
         assert "default/poison" not in w.informer.store
 
 

@@ -125,17 +125,17 @@ async def test_only_one_profile_at_a_time():
 
 
 async def test_a_profile_that_cannot_start_is_an_error(base, monkeypatch):
-    async def refuse(self, seconds):
+    async def reject(self, seconds):
         raise SamplerError("cpu profiling already in use")
 
-    monkeypatch.setattr(Sampler, "sample", refuse)
+    monkeypatch.setattr(Sampler, "sample", reject)
     async with aiohttp.ClientSession() as session, session.get(base + "profile") as answer:
         assert answer.status == 500
         assert await answer.text() == "Could not enable CPU profiling: cpu profiling already in use\n"
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "301", "soon", "nan", "inf"])
-async def test_a_wrong_duration_is_refused(base, text):
+async def test_a_wrong_duration_is_rejected(base, text):
     async with aiohttp.ClientSession() as session, session.get(base + f"profile?seconds={text}") as answer:
         assert answer.status == 400
         assert await answer.text() == f"seconds={text}: must be a number up to 300\n"

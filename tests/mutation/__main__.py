@@ -15,7 +15,8 @@ from random import Random
 from tests.mutation.faults import faults
 
 MODULES = [
-    *(f"volcano_py.scheduler.plugins.{name}" for name in ("gang", "drf.plugin", "proportion", "capacity.plugin")),
+    *(f"volcano_py.scheduler.plugins.{name}" for name in ("gang", "drf.plugin", "proportion")),
+    *(f"volcano_py.scheduler.plugins.capacity.{name}" for name in ("plugin", "victims")),
     *(f"volcano_py.scheduler.actions.{name}" for name in ("preempt", "reclaim", "eviction.commit_evictions")),
 ]
 TESTS = ["tests/scheduler/plugins", "tests/scheduler/actions", "tests/scenarios", "tests/scheduler/test_bad_input.py"]

@@ -19,8 +19,7 @@ from volcano_py.scheduler.model.jobs.shadow_groups import ShadowGroups
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.resource import Resource
 from volcano_py.scheduler.plugins import proportion
-from volcano_py.scheduler.plugins.capacity import plugin as capacity
-from volcano_py.scheduler.plugins.capacity import queue_tree
+from volcano_py.scheduler.plugins.capacity import queue_tree, victims
 from volcano_py.scheduler.plugins.queue_shares import lending
 
 MOST = 1_000
@@ -29,9 +28,9 @@ Patch = pytest.MonkeyPatch
 
 
 def without_guarantees(patch: Patch) -> None:
-    original = capacity.Capacity._lends
+    original = victims.CapacityVictims.lends
 
-    def lends(self: capacity.Capacity, loan: Loan) -> float | None:
+    def lends(self: victims.CapacityVictims, loan: Loan) -> float | None:
         branch = self.tree.nodes[loan.lender.name].branch
         kept = [q.guarantee for q in branch]
         for q in branch:
@@ -42,7 +41,7 @@ def without_guarantees(patch: Patch) -> None:
             for q, guarantee in zip(branch, kept, strict=True):
                 q.guarantee = guarantee
 
-    patch.setattr(capacity.Capacity, "_lends", lends)
+    patch.setattr(victims.CapacityVictims, "lends", lends)
 
 
 def single_pods_only(patch: Patch) -> None:
@@ -73,14 +72,14 @@ def every_pod_is_above_the_minimum(patch: Patch) -> None:
 
 MUTATIONS: dict[str, tuple[str, Callable[[Patch], None]]] = {
     "a queue is entitled to everything": (
-        "capacity", lambda p: p.setattr(capacity, "stays_within", lambda *_: True)),
+        "capacity", lambda p: p.setattr(victims, "stays_within", lambda *_: True)),
     "every queue holds more than it deserves": (
         "capacity in a tree", lambda p: p.setattr(lending, "is_above", lambda *_: True)),
     "all requested resources are short": ("capacity", all_resources_are_short),
     "a guarantee holds nothing": ("capacity", without_guarantees),
     "resources that no queue deserves are reclaimed": (
         "capacity", lambda p: p.setattr(
-            capacity.Capacity, "_named", lambda *_: frozenset({"cpu", "memory", "example.com/gpu"}))),
+            victims.CapacityVictims, "_named", lambda *_: frozenset({"cpu", "memory", "example.com/gpu"}))),
     "whole jobs are never evicted": ("capacity", single_pods_only),
     "every pod is above the minimum": ("capacity", every_pod_is_above_the_minimum),
     "leaves of a tree are compared": (

@@ -174,8 +174,8 @@ class VgpuNode:
 
     def has_permitted_uuid(self, card: Card, pod: dict[str, Any]) -> bool:
         permitted = _words(pod, "volcano.sh/vgpu-use-gpuuuid")
-        refused = _words(pod, "volcano.sh/vgpu-nouse-gpuuuid")
-        return card.uuid not in refused and (not permitted or card.uuid in permitted)
+        rejected = _words(pod, "volcano.sh/vgpu-nouse-gpuuuid")
+        return card.uuid not in rejected and (not permitted or card.uuid in permitted)
 
     def accepts(self, card: Card, request: Request, task: Task) -> bool:
         pod = task.pod
@@ -193,11 +193,11 @@ class VgpuNode:
         if card.used_cores == 100 and request.cores == 0:
             return False
         kinds = [word.upper() for word in _words(pod, "nvidia.com/use-gputype")]
-        refused = [word.upper() for word in _words(pod, "nvidia.com/nouse-gputype")]
+        rejected = [word.upper() for word in _words(pod, "nvidia.com/nouse-gputype")]
         upper = card.type.upper()
         if "NVIDIA" not in card.type or (kinds and not any(kind in upper for kind in kinds)):
             return False
-        if any(kind in upper for kind in refused):
+        if any(kind in upper for kind in rejected):
             return False
         excluded = self.rules_of(task)
         return self.mode == "mig" or not any(excluded & self.rules_of(other) for other in card.pods.values())

@@ -28,7 +28,7 @@ resourceGroups:
         ("resourceGroups: [{object: {value: x}}]", r"resourceGroups\[0\].object: key must be a string"),
     ],
 )
-def test_refused_with_the_place(text, words):
+def test_rejected_with_the_place(text, words):
     with pytest.raises(ValueError, match=words):
         parse(text)
 

@@ -1,4 +1,4 @@
-"""Admission policies in CEL say what the plain functions say: they refuse nothing that those allow."""
+"""Admission policies in CEL say what the plain functions say: they reject nothing that those allow."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ VOLCANOS = (
 
 
 @pytest.mark.parametrize(("path", "obj", "words"), DENIED)
-def test_both_refuse(path: str, obj: Any, words: str) -> None:
+def test_both_reject(path: str, obj: Any, words: str) -> None:
     """Whoever looks for Volcano's words finds them in both answers."""
     assert any(words in message for message in denied(path, obj)), denied(path, obj)
     if words in VOLCANOS:
@@ -248,7 +248,7 @@ def test_rules_beside_other_queues(
     assert any(words in message for message in denied_beside(path, others, obj, old, operation))
 
 
-def test_every_rule_beside_other_queues_has_refused_something() -> None:
+def test_every_rule_beside_other_queues_has_rejected_something() -> None:
     messages = {message for *given, _ in BESIDE_QUEUES for message in denied_beside(*given)}
     of_queues = [rules for path, rules in BESIDE.items() if path != "/reservations/validate"]
     assert messages == {rule.message for rules in of_queues for rule in rules}
@@ -286,7 +286,7 @@ def test_no_queue_is_denied_beside_others_that_the_functions_allow(one: Any, a: 
         assert denied_beside("/queues/validate", others, obj, old) == []
 
 
-def test_every_rule_has_refused_something() -> None:
+def test_every_rule_has_rejected_something() -> None:
     """Includes rules for numbers that the CRDs already reject."""
     negative = [
         job(task(replicas=-1), minAvailable=0),
@@ -374,7 +374,7 @@ budgets = st.dictionaries(
 )
 
 
-def the_crd_refuses(spec: dict[str, Any]) -> bool:
+def the_crd_rejects(spec: dict[str, Any]) -> bool:
     """What never reaches either of them: numbers below zero, and task names that are no labels."""
     if any(spec.get(key, 0) < 0 for key in ("minAvailable", "maxRetry")):
         return True
@@ -388,8 +388,8 @@ def the_crd_refuses(spec: dict[str, Any]) -> bool:
 
 @settings(max_examples=400)
 @given(jobs)
-def test_no_job_is_refused_that_the_functions_allow(spec: dict[str, Any]) -> None:
-    assume(not the_crd_refuses(spec))
+def test_no_job_is_rejected_that_the_functions_allow(spec: dict[str, Any]) -> None:
+    assume(not the_crd_rejects(spec))
     obj = {"metadata": {"name": "train"}, "spec": spec}
     if not problems("/jobs/validate", copy.deepcopy(obj)):
         assert denied("/jobs/validate", obj) == []
@@ -409,7 +409,7 @@ def test_pods_get_the_same_result(given_: dict[str, str], scheduler: str) -> Non
 
 
 @given(flows)
-def test_no_flow_is_refused_that_the_functions_allow(given_: list[dict[str, Any]]) -> None:
+def test_no_flow_is_rejected_that_the_functions_allow(given_: list[dict[str, Any]]) -> None:
     assume(len({flow["name"] for flow in given_}) == len(given_))  # of two of one name the functions see the last
     obj = {"metadata": {"name": "f"}, "spec": {"flows": given_}}
     if not problems("/jobflows/validate", obj):

@@ -46,7 +46,7 @@ CHANGES: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: ".".join(map(str, change[:-1])))
-def test_both_refuse_a_changed_template(change: tuple[Any, ...]) -> None:
+def test_both_reject_a_changed_template(change: tuple[Any, ...]) -> None:
     for before, after in ((job(), changed(*change)), (changed(*change), job())):
         assert len(denied("/jobs/validate", after, before)) == 1
         assert problems("/jobs/validate", after, before)
@@ -116,7 +116,7 @@ def with_empty(value: Any, random: Any) -> Any:
 
 @settings(max_examples=150)
 @given(two_templates())
-def test_no_template_is_refused_that_the_webhook_takes_for_unchanged(pair: tuple[Any, Any]) -> None:
+def test_no_template_is_rejected_that_the_webhook_takes_for_unchanged(pair: tuple[Any, Any]) -> None:
     before, after = (job(task(template=template)) for template in pair)
     if not problems("/jobs/validate", after, before):
         assert denied("/jobs/validate", after, before) == []

@@ -51,7 +51,7 @@ async def serving(paths=tuple(PATHS), around=AROUND, **options):
         yield post
 
 
-async def test_allowed_refused_and_patched():
+async def test_allowed_rejected_and_patched():
     async with serving() as post:
         status, allowed = await post("/jobs/validate", review(job(minAvailable=1)))
         assert status == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -10,13 +10,32 @@ import click
 from volcano_py.api import batch
 from volcano_py.api.kinds import COMMAND, JOB, ResourceType
 from volcano_py.cli import dry_run, job_waits
-from volcano_py.cli.connection import call
+from volcano_py.cli.connection import api_options, call
+from volcano_py.cli.errors import Tool
 from volcano_py.cli.output import print_object
+from volcano_py.cli.waiting import wait_option
 
 if TYPE_CHECKING:
     from volcano_py.kube.client import Client
 
 Manifest = dict[str, Any]
+
+
+def job_tool(
+    program: str, help: str, awaited: str, act: Callable[[Client, str, str, bool, float], Awaitable[None]]
+) -> click.Command:
+    """A tool with one command on one job; -n is the name and -N the namespace, as in Volcano. `awaited`: what --wait
+    waits for. `act`: client, namespace, name, whether to wait, and the timeout."""
+
+    @click.command(program, cls=Tool, help=help)
+    @click.option("-n", "--name", required=True, help="Name of the job.")
+    @click.option("-N", "--namespace", default="default", show_default=True, help="Namespace of the job.")
+    @wait_option(awaited)
+    @api_options
+    def main(name: str, namespace: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
+        call("", kubeconfig, master, lambda client: act(client, namespace, name, wait, timeout))
+
+    return main
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:

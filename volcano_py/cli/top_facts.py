@@ -17,7 +17,6 @@ from volcano_py.cli.job_waits import why_pending
 from volcano_py.cli.queue_tree import Amounts, Branch
 
 Manifest = dict[str, Any]
-SECTIONS = ("queues", "jobs", "nodes")
 _KINDS: dict[str, tuple[ResourceType, ...]] = {
     "queues": (QUEUE, PODGROUP, NODE),
     "jobs": (PODGROUP,),

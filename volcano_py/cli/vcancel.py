@@ -1,29 +1,21 @@
-"""`vcancel` deletes a job. Volcano: vcancel; here -n is the name and -N the namespace."""
+"""`vcancel` deletes a job. Volcano: vcancel."""
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
 from volcano_py.cli import job_commands
-from volcano_py.cli.connection import api_options, call
-from volcano_py.cli.errors import Tool
-from volcano_py.cli.waiting import wait_option
+
+if TYPE_CHECKING:
+    from volcano_py.kube.client import Client
 
 
-@click.command(cls=Tool)
-@click.option("-n", "--name", required=True, help="Name of the job.")
-@click.option("-N", "--namespace", default="default", show_default=True, help="Namespace of the job.")
-@wait_option("Wait until the job and its pods are deleted.")
-@api_options
-def main(name: str, namespace: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
+async def cancel(client: Client, namespace: str, name: str, wait: bool, timeout: float) -> None:
     """Delete a job."""
-    call(
-        "",
-        kubeconfig,
-        master,
-        lambda client: job_commands.delete(client, namespace, name, f"cancel job {name} successfully", wait, timeout),
-    )
+    await job_commands.delete(client, namespace, name, f"cancel job {name} successfully", wait, timeout)
 
+
+main = job_commands.job_tool("vcancel", "Delete a job.", "Wait until the job and its pods are deleted.", cancel)
 
 if __name__ == "__main__":
     main(prog_name="vcancel")

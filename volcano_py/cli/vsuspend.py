@@ -1,29 +1,12 @@
-"""`vsuspend` aborts a job, which can be resumed. Volcano: vsuspend; here -n is the name and -N the namespace."""
+"""`vsuspend` aborts a job, which can be resumed. Volcano: vsuspend."""
 
 from __future__ import annotations
 
-import click
-
 from volcano_py.cli import job_commands
-from volcano_py.cli.connection import api_options, call
-from volcano_py.cli.errors import Tool
-from volcano_py.cli.waiting import wait_option
 
-
-@click.command(cls=Tool)
-@click.option("-n", "--name", required=True, help="Name of the job.")
-@click.option("-N", "--namespace", default="default", show_default=True, help="Namespace of the job.")
-@wait_option("Wait until the job is Aborted.")
-@api_options
-def main(name: str, namespace: str, wait: bool, timeout: float, kubeconfig: str, master: str) -> None:
-    """Abort a job; it can be resumed."""
-    call(
-        "",
-        kubeconfig,
-        master,
-        lambda client: job_commands.suspend(client, namespace, name, wait, timeout),
-    )
-
+main = job_commands.job_tool(
+    "vsuspend", "Abort a job; it can be resumed.", "Wait until the job is Aborted.", job_commands.suspend
+)
 
 if __name__ == "__main__":
     main(prog_name="vsuspend")

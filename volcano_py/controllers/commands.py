@@ -96,7 +96,7 @@ class CommandController:
             self._commands.forget(key, command.metadata.uid)
             problem = self._permitted.problem_of(command) if _is_for_queue(command) else ""
             if problem:
-                self._refuse(command, problem)
+                self._reject(command, problem)
             else:
                 if _is_for_queue(command):
                     self._announce(command)
@@ -113,7 +113,7 @@ class CommandController:
             text = f"Start to execute command {command.action} of the Command {command.key}{by}"
             self._executor.record(queue, Emit("Normal", "CommandIssued", text))
 
-    def _refuse(self, command: Command, problem: str) -> None:
+    def _reject(self, command: Command, problem: str) -> None:
         assert command.target is not None
         text = f"{command.action} by the Command {command.key} was not executed: {problem}"
         log.warning("queue %s: %s", command.target.name, text)

@@ -75,7 +75,7 @@ class KopfFeed(Generic[T]):
         except (msgspec.MsgspecError, RecursionError) as error:
             metadata = manifest.get("metadata") or {}
             if not gone:
-                self._refuse(f"{metadata.get('namespace') or ''}/{metadata.get('name')}".lstrip("/"), str(error))
+                self._reject(f"{metadata.get('namespace') or ''}/{metadata.get('name')}".lstrip("/"), str(error))
             return
         self._see(obj, gone=gone)
 
@@ -106,7 +106,7 @@ class KopfFeed(Generic[T]):
         for one in rejected:
             there.add(one.uid)
             undecodable.add(f"{one.namespace}/{one.name}".lstrip("/"))
-            self._refuse(f"{one.namespace}/{one.name}".lstrip("/"), one.error)
+            self._reject(f"{one.namespace}/{one.name}".lstrip("/"), one.error)
         for key in [key for key in self._problems if key not in undecodable]:
             del self._problems[key]
         for obj in objects:
@@ -117,7 +117,7 @@ class KopfFeed(Generic[T]):
                 self._drop(obj)
         self.synced.set()
 
-    def _refuse(self, key: str, why: str) -> None:
+    def _reject(self, key: str, why: str) -> None:
         if self._problems.get(key) != why:
             log.error("%s %s cannot be used and is ignored: %s; correct or delete it", self.rt.kind, key, why)
         self._problems[key] = why

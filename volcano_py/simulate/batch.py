@@ -3,23 +3,20 @@ reports."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-import orjson
 
 from volcano_py.scheduler.framework import deviations
 from volcano_py.scheduler.framework.config import Configuration, ConfigurationError, load
 from volcano_py.scheduler.framework.registry import Registry
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES, enabled_gates
 from volcano_py.scheduler.run_once import REGISTRY
+from volcano_py.simulate.case_lines import run_cases
 from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.jobs import is_job
-from volcano_py.simulate.manifests import ManifestError, is_read, unfolded
-
-log = logging.getLogger(__name__)
+from volcano_py.simulate.manifests import is_read, unfolded
 
 
 class Options(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -65,24 +62,12 @@ def configuration(text: str, parity: bool, registry: Registry = REGISTRY) -> Con
 
 def run_lines(lines: Iterable[str | bytes], defaults: Defaults, registry: Registry = REGISTRY) -> Iterator[bytes]:
     """Run every case; an invalid case yields its id and the error, and the others run."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        name: Any = f"line {number}"
-        try:
-            case = orjson.loads(line)
-            if not isinstance(case, dict):
-                raise ManifestError("a case must be a JSON object")
-            name = case.get("id", name)
-            yield orjson.dumps({"id": name, **_run(msgspec.convert(case, Case, strict=False), defaults, registry)})
-        except (ConfigurationError, ManifestError, msgspec.ValidationError) as e:
-            yield orjson.dumps({"id": name, "error": str(e)})
-        except orjson.JSONDecodeError as e:
-            yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
-        except Exception as e:
-            log.exception("case %s: internal error of volcano-py", name)
-            text = f"internal error of volcano-py, please report it: {type(e).__name__}: {e}"
-            yield orjson.dumps({"id": name, "error": text})
+    return run_cases(
+        lines,
+        "case",
+        lambda case: _run(msgspec.convert(case, Case, strict=False), defaults, registry),
+        ConfigurationError,
+    )
 
 
 def _run(case: Case, defaults: Defaults, registry: Registry) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _logged(name: str, builder: Any, log: Callable[[str], None]) -> Any:
         def on_session_open(session: Any) -> None:
             opened(session)
             for point, fn, basis in session.callbacks.registered_by(name):
-                session.callbacks.add(point, name, _with_log(name, point, fn, log), basis)
+                session.callbacks.add(point, _with_log(name, point, fn, log), basis)
             for rule in session.rules.rules_of(name):
                 _log_rule(name, rule, log)
 

@@ -7,12 +7,10 @@ scheduled, one per millisecond, until none is left. The same happens at every wh
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-import orjson
 
 from volcano_py.api import core, gang
 from volcano_py.api.codec import from_manifest
@@ -47,11 +45,10 @@ from volcano_py.scheduler.profiles.plugins.default_preemption import BY_SCHEDULE
 from volcano_py.scheduler.profiles.registry import REGISTRY, Registry
 from volcano_py.scheduler.profiles.release import DEFAULT, release_of
 from volcano_py.scheduler.profiles.scheduler import PodScheduler
+from volcano_py.simulate.case_lines import run_cases
 from volcano_py.simulate.manifests import STRUCTS, Manifest, ManifestError, in_namespace
 from volcano_py.simulate.pre_bind import ClaimWrites, Objects, release_claims
 from volcano_py.simulate.volumes import complete_volume
-
-log = logging.getLogger(__name__)
 
 Path = tuple[str, str]
 """Kind and key of an object."""
@@ -90,26 +87,13 @@ def run_lines(lines: Iterable[str | bytes], registry: Registry = REGISTRY, kuber
 
     `kubernetes`: the version of Kubernetes, whatever the scenarios contain; empty: theirs.
     """
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        name: Any = f"line {number}"
-        try:
-            case = orjson.loads(line)
-            if not isinstance(case, dict):
-                raise ManifestError("a scenario must be a JSON object")
-            name = case.get("id", name)
-            if kubernetes:
-                case["kubernetes"] = kubernetes
-            yield orjson.dumps({"id": name, "steps": run(msgspec.convert(case, Scenario), registry)})
-        except (ProfilesConfigurationError, ManifestError, msgspec.ValidationError) as e:
-            yield orjson.dumps({"id": name, "error": str(e)})
-        except orjson.JSONDecodeError as e:
-            yield orjson.dumps({"id": name, "error": f"not valid JSON: {e}"})
-        except Exception as e:
-            log.exception("scenario %s: internal error of volcano-py", name)
-            text = f"internal error of volcano-py, please report it: {type(e).__name__}: {e}"
-            yield orjson.dumps({"id": name, "error": text})
+
+    def of_line(case: dict[str, Any]) -> dict[str, Any]:
+        if kubernetes:
+            case["kubernetes"] = kubernetes
+        return {"steps": run(msgspec.convert(case, Scenario), registry)}
+
+    return run_cases(lines, "scenario", of_line, ProfilesConfigurationError)
 
 
 def run(scenario: Scenario, registry: Registry = REGISTRY) -> list[dict[str, Any]]:

@@ -92,7 +92,7 @@ async def test_only_the_minimum_changes_and_workload_and_group_follow(api: Http)
     await waiting.until(followed, "workload and group do not follow")
     change = {"spec": {"scheduling": {"disruptionMode": {"all": {}}}}}
     code, error = await api.call("PATCH", f"{BATCH}/jobs/train", change, kind=MERGE)
-    assert code == 422 and "field is immutable, except for schedulingPolicy.gang.minCount" in error["message"]
+    assert code == 422 and "disruptionMode: Invalid value: null: field is immutable" in error["message"]
 
 
 @pytest.mark.parametrize("case", ["names a group", "has a controller"])

@@ -1,4 +1,4 @@
-"""As many pods as wanted, also after adoption, release and refusals."""
+"""As many pods as wanted, also after adoption, release and rejections."""
 
 from __future__ import annotations
 

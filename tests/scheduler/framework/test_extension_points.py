@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from volcano_py.scheduler.framework.callbacks import Vote
+from volcano_py.scheduler.framework.callbacks import Callbacks, Vote
 from volcano_py.scheduler.framework.config import PluginOption
 from volcano_py.scheduler.framework.deviations import DEFAULT, PARITY, Deviations
 from volcano_py.scheduler.framework.extension_points.binding import Binding
@@ -22,7 +22,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobSta
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import POINTS, CallbackRegistration
+from volcano_py.scheduler.framework.extension_points.table import FLAGS_OF_POINTS, POINTS
 from volcano_py.scheduler.framework.extension_points.victims import Basis, VictimSelection
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.pre_bind import AwaitVolume, PreBindSteps, SelectNode
@@ -36,22 +36,21 @@ class Points(PluginFace):
     """The extension points without a session; a method of a part is called as one of the points."""
 
     def __init__(self) -> None:
-        self._registration = registration = CallbackRegistration()
+        self.callbacks = callbacks = Callbacks(FLAGS_OF_POINTS)
         self._jobs: Any = {}
         session: Any = None
-        self.registration = registration.of
-        self.callbacks = registration.callbacks
-        self.orders = Orders(registration)
-        self.states = JobStates(registration)
-        self.limits = QueueLimits(registration)
-        self.rules = NodeRules(registration, session)
-        self.network = NetworkDomains(registration, session)
-        self.events = Events(registration)
+        self.registration = callbacks.of
+        self.orders = Orders(callbacks)
+        self.states = JobStates(callbacks)
+        self.limits = QueueLimits(callbacks)
+        self.rules = NodeRules(callbacks, session)
+        self.network = NetworkDomains(callbacks, session)
+        self.events = Events(callbacks)
         self.decide_with(PARITY)
 
     def decide_with(self, deviations: Deviations) -> None:
-        self.victims = VictimSelection(self._registration, deviations, self.limits, self._jobs)
-        self.binding = Binding(self._registration, ["n0"], deviations.gang_pre_bind)
+        self.victims = VictimSelection(self.callbacks, deviations, self.limits, self._jobs)
+        self.binding = Binding(self.callbacks, ["n0"], deviations.gang_pre_bind)
 
     def __getattr__(self, name: str) -> Any:
         return next(getattr(part, name) for part in vars(self).values() if hasattr(part, name))
@@ -85,7 +84,8 @@ def points(point: str, *tiers: Answers, **basis: Basis) -> Points:
     made = Points()
     for tier in tiers:
         for plugin, answer in tier.items():
-            made.callbacks.add(point, plugin, answer, basis.get(plugin, Basis.CLAIM))
+            with made.registration(plugin):
+                made.callbacks.add(point, answer, basis.get(plugin, Basis.CLAIM))
     made.callbacks.compile([[PluginOption(plugin, EVERY_FLAG) for plugin in tier] for tier in tiers])
     return made
 
@@ -169,8 +169,9 @@ def test_orders_fall_back_on_age_and_name() -> None:
     assert points("queue_order", {"a": returns(1)}).queue_before(new, old) is False
     assert points("queue_order", {"a": returns(0), "b": returns(-1)}).queue_before(new, old)
     assert points("job_order").job_key(old) < points("job_order").job_key(new)
-    assert points("job_order").job_compare(old, new) == 0
-    assert points("job_order", {"a": lambda j: -j.created}).job_compare(old, new) == 1
+    assert points("job_order").job_rank(old) == points("job_order").job_rank(new)
+    newest_first = points("job_order", {"a": lambda j: -j.created})
+    assert newest_first.job_rank(old) > newest_first.job_rank(new)
     assert points("sub_job_order", {"a": returns(5)}).sub_job_key(S) == (5, 0, "s")
 
 

@@ -61,7 +61,7 @@ def test_without_exceptions_everything_is_placed() -> None:
     "point", ["job_ready", "job_pipelined", "job_valid", "job_enqueueable", "allocatable", "overused", "pre_predicate"]
 )
 def test_a_vote_that_raises_is_a_rejection(point: str) -> None:
-    emitted, report = run(lambda session: session.callbacks.add(point, "user", fails))
+    emitted, report = run(lambda session: session.callbacks.add(point, fails))
     if point == "job_pipelined":
         assert bound(emitted) == 2, "no callback is called"
         return
@@ -74,7 +74,7 @@ def test_a_vote_that_raises_is_a_rejection(point: str) -> None:
 
 @pytest.mark.parametrize("point", ["job_order", "task_order", "queue_order"])
 def test_an_order_that_raises_is_ignored(point: str) -> None:
-    emitted, _ = run(lambda session: session.callbacks.add(point, "user", fails))
+    emitted, _ = run(lambda session: session.callbacks.add(point, fails))
     assert bound(emitted) == 2
 
 

@@ -54,12 +54,12 @@ def rejected(execute: Callable[[Statement, Session], str | None], **job: object)
     return errors[0]
 
 
-def test_a_statement_refuses_what_does_not_fit() -> None:
+def test_a_statement_rejects_what_does_not_fit() -> None:
     error = rejected(lambda statement, session: statement.allocate(task_of(session, "big"), 0), cpu=100)
     assert error == "node n1 resources are not enough to put task default/big-0"
 
 
-def test_a_statement_refuses_what_no_longer_fits() -> None:
+def test_a_statement_rejects_what_no_longer_fits() -> None:
     errors: list[str | None] = []
 
     def run(session: Session) -> None:
@@ -76,7 +76,7 @@ def test_a_statement_refuses_what_no_longer_fits() -> None:
 
 @pytest.mark.parametrize("node", [-1, 2])
 @pytest.mark.parametrize("verb", ["allocate", "pipeline"])
-def test_a_statement_refuses_a_node_that_does_not_exist(node: int, verb: str) -> None:
+def test_a_statement_rejects_a_node_that_does_not_exist(node: int, verb: str) -> None:
     def run(statement: Statement, session: Session) -> str | None:
         task = task_of(session, "big")
         return statement.allocate(task, node) if verb == "allocate" else statement.pipeline(task, node, False)
@@ -84,7 +84,7 @@ def test_a_statement_refuses_a_node_that_does_not_exist(node: int, verb: str) ->
     assert rejected(run, cpu=1) == f"node {node} does not exist; the session has the nodes 0 to 1"
 
 
-def test_a_statement_refuses_a_task_that_has_a_node() -> None:
+def test_a_statement_rejects_a_task_that_has_a_node() -> None:
     errors: list[str | None] = []
 
     def run(session: Session) -> None:

@@ -54,6 +54,30 @@ async def test_a_gang_is_one_trace(tmp_path, api):
         assert collector.spans["bind pod"].parent_span_id == collector.spans["bind"].span_id
 
 
+PROFILES = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles: [{schedulerName: platform}]
+"""
+
+
+async def test_a_pod_of_a_profile_is_a_trace_of_its_own(tmp_path, api):
+    put_node(api, "n1")
+    file = tmp_path / "profiles.yaml"
+    file.write_text(PROFILES)
+    async with Collector() as collector:
+        async with Live(tmp_path, api, config=str(file), otlp_endpoint=collector.endpoint) as live:
+            spec = {"schedulerName": "platform", "containers": [{"name": "c"}]}
+            api.put("pods", {"metadata": {"name": "alone", "namespace": "default"}, "spec": spec})
+            await live.until(lambda: api.bindings and not live.scheduler.handle.unanswered)
+        root = collector.spans["schedule default/alone"]
+        assert {name for name, span in collector.spans.items() if span.parent_span_id == root.span_id} == {
+            "wait for nodes",
+            "bind",
+        }
+
+
 @pytest.mark.slow
 async def test_a_collector_that_is_out_of_reach_stops_nothing(tmp_path, api):
     put_node(api, "n1")

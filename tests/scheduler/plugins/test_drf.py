@@ -44,11 +44,11 @@ def test_shares_move_with_placements() -> None:
     found = session({"a": running(cpu=2), "b": waiting(cpu=3)})
     a, b = found.jobs["default/a"], found.jobs["default/b"]
     [task] = tasks(found, "b")
-    assert found.orders.job_compare(a, b) == 1
+    assert found.orders.job_rank(a) > found.orders.job_rank(b)
     found.moves.place(task, 0, st.ALLOCATED)
-    assert found.orders.job_compare(a, b) == -1 and found.orders.job_key(b)[0] == pytest.approx(0.3)
+    assert found.orders.job_rank(a) < found.orders.job_rank(b) and found.orders.job_key(b)[0] == pytest.approx(0.3)
     found.moves.unplace(task)
-    assert found.orders.job_compare(a, b) == 1 and found.orders.job_key(b)[0] == 0
+    assert found.orders.job_rank(a) > found.orders.job_rank(b) and found.orders.job_key(b)[0] == 0
 
 
 @pytest.mark.parametrize(

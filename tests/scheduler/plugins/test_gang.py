@@ -101,7 +101,7 @@ def test_a_gang_waits_for_the_minimums_of_roles_and_sub_jobs() -> None:
 def test_jobs_that_are_not_ready_come_first() -> None:
     found = session(a=gang(1, 1, 1), b=gang(2, 1, 1))
     a, b = found.jobs["default/a"], found.jobs["default/b"]
-    assert found.orders.job_key(b) < found.orders.job_key(a) and found.orders.job_compare(b, a) == -1
+    assert found.orders.job_key(b) < found.orders.job_key(a) and found.orders.job_rank(b) < found.orders.job_rank(a)
 
 
 def conditions(trial: Trial, job: str) -> dict[str, tuple[str, str]]:

@@ -163,7 +163,7 @@ ALONE = {
 }
 
 
-def test_a_wait_in_vain_is_not_repeated_again_and_again() -> None:
+def test_a_wait_that_places_nothing_is_not_repeated_again_and_again() -> None:
     """The count does not see rules between pods: nine members get a node, the tenth is rejected by anti-affinity."""
     t, _ = trial(group_of(10, scheduleTimeoutSeconds=10))
     for i in range(9):

@@ -85,6 +85,20 @@ def test_times_of_jobs_that_never_start_are_bounded(monkeypatch: pytest.MonkeyPa
     assert not found, "the older job was dropped"
 
 
+def test_a_pod_of_a_profile_has_a_trace_of_its_own() -> None:
+    found, traces = collected()
+    model = cluster(2, 2, annotations={PARENT: CONTEXT})
+    op = Bind("default", "p0", "u0", "n1", "")
+    traces.decided([op], model, CREATED + 8)
+    traces.bind_ended(op, False, model, CREATED + 9)
+    traces.decided([op], model, CREATED + 20)
+    traces.bind_ended(op, True, model, CREATED + 21)
+    [(span, parent)] = found
+    assert (span.name, span.begin, span.end, parent) == ("schedule default/p0", CREATED + 5, CREATED + 21, "")
+    assert durations(span) == {"wait for nodes": 15, "bind": 1}
+    assert span.attributes["k8s.node.name"] == "n1" and span.attributes["volcano.failed_binds"] == 1
+
+
 def test_a_deleted_job_has_no_trace() -> None:
     found, traces = collected()
     model = cluster(1, 1)

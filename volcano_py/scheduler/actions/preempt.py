@@ -7,6 +7,8 @@ the same job.
 
 from __future__ import annotations
 
+from msgspec import field
+
 from volcano_py.scheduler.actions.eviction.back_off import backs_off
 from volcano_py.scheduler.actions.eviction.commit_evictions import breaks_own_gang, commit_evictions, is_needless
 from volcano_py.scheduler.actions.eviction.dry_run import best_candidate
@@ -15,10 +17,9 @@ from volcano_py.scheduler.actions.eviction.placed_tasks import Bools, PermittedV
 from volcano_py.scheduler.actions.eviction.victims.free_capacity import free_capacity_for
 from volcano_py.scheduler.actions.eviction.victims.sufficient_victims import sufficient_victims
 from volcano_py.scheduler.actions.placing.task_queue import TaskQueue, task_queue
-from volcano_py.scheduler.actions.preempt_arguments import PreemptArguments
 from volcano_py.scheduler.framework.jobs.priority_queue import PriorityQueue
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.plugin import Action
+from volcano_py.scheduler.framework.plugin import Action, ActionArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.framework.statement import Statement
 from volcano_py.scheduler.model.jobs import status as st
@@ -30,6 +31,24 @@ _COUNTED_BEFORE = ("InterPodAffinity", "PodTopologySpread")
 _EVICTED_IN = (st.BOUND, st.RUNNING)
 Rejected = dict[tuple[str, str], Bools]
 """By job and role: the nodes that rejected one of its pods in this action, with or without evictions."""
+
+
+class PreemptArguments(ActionArguments):
+    topology_aware: bool = field(default=False, name="enableTopologyAwarePreemption")
+    """Try several nodes and use the one with the least important victims, instead of the first by score."""
+    most_nodes: int = field(default=100, name="maxCandidateNodesAbsolute")
+    """The search ends when this number of nodes can be made to fit."""
+    least_nodes: int = field(default=1, name="minCandidateNodesAbsolute")
+    percentage: int = field(default=10, name="minCandidateNodesPercentage")
+    workers: int = field(default=16, name="topologyAwarePreemptWorkerNum")
+    """These three are accepted for compatibility: all nodes are tried, one after another. Only if they select no node
+    at all, none is tried (without the deviation fewest-victims)."""
+    error_cache: bool = field(default=True, name="predicateErrorCacheEnable")
+    """Without the deviation own-verdict: do not try a pod on a node that rejected another pod of its role."""
+
+    def candidates(self, count: int) -> int:
+        """The number of candidate nodes that Volcano searches before it selects one. `count`: all nodes."""
+        return min(max(count * self.percentage // 100, self.least_nodes), self.most_nodes, count)
 
 
 class Preempt(Action):

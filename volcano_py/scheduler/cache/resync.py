@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from volcano_py.api import core, kinds
@@ -66,13 +67,14 @@ class Resync:
         await self._failed.wait()
         raise self._error
 
-    def add(self, op: Bind | Evict) -> None:
-        """Read the pod of an operation with an unknown outcome."""
+    def add(self, op: Bind | Evict, undone: Callable[[], None] | None = None) -> None:
+        """Read the pod of an operation with an unknown outcome. `undone` is called if the pod shows that the operation
+        has not taken effect."""
         key = (f"{op.namespace}/{op.name}", op.uid)
         if key in self._reads:
             return
         self._operations[key] = op
-        task = self._reads[key] = asyncio.create_task(self._read(op), name="read of an unknown pod")
+        task = self._reads[key] = asyncio.create_task(self._read(op, undone), name="read of an unknown pod")
         task.add_done_callback(lambda task: self._finished(key, task))
 
     def close(self) -> None:
@@ -87,7 +89,7 @@ class Resync:
             self._error = error
             self._failed.set()
 
-    async def _read(self, op: Bind | Evict) -> None:
+    async def _read(self, op: Bind | Evict, undone: Callable[[], None] | None) -> None:
         backoff = Backoff(0.5, 10.0)
         pause = self._request_grace
         while True:
@@ -95,7 +97,8 @@ class Resync:
                 await asyncio.sleep(pause)
                 async with self._limit:
                     pod = await self._pod(op)
-                self._resolve(op, pod)
+                if not self._resolve(op, pod) and undone is not None:
+                    undone()
                 return
             except KubeError as error:
                 # With many pods to read, one log line about an unreachable server is enough.
@@ -124,8 +127,10 @@ class Resync:
                 raise
             return undecodable
 
-    def _resolve(self, op: Bind | Evict, pod: core.Pod | Undecodable | None) -> None:
-        """Confirm or forget the operation, depending on the pod that was read."""
+    def _resolve(self, op: Bind | Evict, pod: core.Pod | Undecodable | None) -> bool:
+        """Confirm or forget the operation, depending on the pod that was read. Returns False if the pod shows that the
+        operation has not taken effect."""
+        done = True
         uid = "" if pod is None else pod.uid if isinstance(pod, Undecodable) else pod.metadata.uid
         if pod is None or uid != op.uid:
             # The watch returns the deletion, and the object that has the name now.
@@ -134,8 +139,10 @@ class Resync:
             self._cache.forget(op)
             self._cache.put_undecodable_pod(pod)
         else:
-            done = pod.spec.node_name if isinstance(op, Bind) else pod.metadata.deletion_timestamp
+            bind = isinstance(op, Bind)
+            done = bool(pod.spec.node_name) if bind else pod.metadata.deletion_timestamp is not None
             if not done:
                 self._cache.forget(op)
             self._cache.put("Pod", core.detach(pod))
         self._cache.changed()
+        return done

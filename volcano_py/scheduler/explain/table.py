@@ -5,6 +5,8 @@ Not in Volcano.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from volcano_py.scheduler.explain.reasons import FieldKind, Meaning, TableReason, meaning, pattern, sentence, shown
 from volcano_py.scheduler.framework.cause import Cause
 
@@ -14,11 +16,16 @@ REASONS: dict[str, TableReason] = {}
 _KINDS = {"n": FieldKind.NAME, "x": FieldKind.EXAMPLE, "c": FieldKind.COUNT, "a": FieldKind.AMOUNT}
 
 
-def _reason(code: str, area: str, template: str, fields: str, remedy: str) -> TableReason:
-    """`fields`: names with the first letter of their kind (n, x for an example, c, a), such as "queue:n held:a"."""
-    parsed = {name: _KINDS[kind] for name, _, kind in (f.partition(":") for f in fields.split())}
-    REASONS[code] = TableReason(code, area, template, parsed, remedy)
-    return REASONS[code]
+def _area(title: str) -> Callable[[str, str, str, str], TableReason]:
+    """Adds the reasons of an area: code, sentence, fields and remedy. Fields are names with the first letter of their
+    kind (n, x for an example, c, a), such as "queue:n held:a"."""
+
+    def add(code: str, template: str, fields: str, remedy: str) -> TableReason:
+        parsed = {name: _KINDS[kind] for name, _, kind in (f.partition(":") for f in fields.split())}
+        REASONS[code] = TableReason(code, title, template, parsed, remedy)
+        return REASONS[code]
+
+    return add
 
 
 def meaning_of(cause: Cause) -> Meaning:
@@ -43,67 +50,58 @@ def fields_of(cause: Cause) -> dict[str, str | int]:
 
 # ---- the scheduler and the objects ---------------------------------------------------------------------------
 
-_AREA = "Scheduler and objects"
-SCHEDULER_NOT_RUNNING = _reason(
+_objects = _area("Scheduler and objects")
+SCHEDULER_NOT_RUNNING = _objects(
     "SchedulerNotRunning",
-    _AREA,
     "No scheduler is running: {holder} renewed the Lease {lease} {seconds} s ago.",
     "lease:n holder:x seconds:c",
     "Start the scheduler, or read its log.",
 )
-SCHEDULER_NOT_LEADING = _reason(
+SCHEDULER_NOT_LEADING = _objects(
     "SchedulerNotLeading",
-    _AREA,
     "No scheduler is leading: the Lease {lease} has no holder.",
     "lease:n",
     "Start the scheduler, or check that it may write the Lease.",
 )
-WRONG_SCHEDULER = _reason(
+WRONG_SCHEDULER = _objects(
     "WrongSchedulerName",
-    _AREA,
     "spec.schedulerName of the pods ({pods}) is {scheduler}, so the scheduler {responsible} ignores them.",
     "scheduler:n responsible:n pods:c",
     "Change spec.schedulerName of the job.",
 )
-QUARANTINED = _reason(
+QUARANTINED = _objects(
     "ObjectQuarantined",
-    _AREA,
     "{kind} {name} cannot be used and is ignored: {problem}.",
     "kind:n name:n problem:n",
     "Correct the field in the message.",
 )
-POD_GROUP_MISSING = _reason(
+POD_GROUP_MISSING = _objects(
     "PodGroupMissing",
-    _AREA,
     "PodGroup {group} of {pods:pod|pods} does not exist.",
     "group:n pods:c",
     "Create the PodGroup, or start the controllers, which create those of Jobs and of bare pods.",
 )
-NATIVE_GROUP_UNUSABLE = _reason(
+NATIVE_GROUP_UNUSABLE = _objects(
     "NativeGroupUnusable",
-    _AREA,
     "No cycle can try the {pods:pod|pods}: {problem}.",
     "problem:n pods:c",
     "Create the group that is missing, or correct the one that is named.",
 )
-JOB_SUSPENDED = _reason(
+JOB_SUSPENDED = _objects(
     "JobSuspended",
-    _AREA,
     "Job {job} is {phase}, so it has no pods.",
     "job:n phase:n",
     "Resume it with `vcctl job resume`.",
 )
-PLUGIN_FAULT = _reason(
+PLUGIN_FAULT = _objects(
     "PluginFault",
-    _AREA,
     "Plugin {plugin} failed in {point}: {error}.",
     "plugin:n point:n error:x",
     "Correct the plugin, or remove it from the configuration.",
 )
 
-FAILED_CREATE = _reason(
+FAILED_CREATE = _objects(
     "FailedCreate",
-    _AREA,
     "The pods cannot be created: {problem}.",
     "problem:x",
     "Correct the cause in the message; the controllers try again within a minute.",
@@ -111,68 +109,60 @@ FAILED_CREATE = _reason(
 
 # ---- the queue -----------------------------------------------------------------------------------------------
 
-_AREA = "Queue"
-QUEUE_MISSING = _reason(
-    "QueueMissing", _AREA, "Queue {queue} does not exist.", "queue:n", "Create the queue, or set another one."
+_queue = _area("Queue")
+QUEUE_MISSING = _queue(
+    "QueueMissing", "Queue {queue} does not exist.", "queue:n", "Create the queue, or set another one."
 )
-QUEUE_CLOSED = _reason(
+QUEUE_CLOSED = _queue(
     "QueueNotOpen",
-    _AREA,
     "Queue {queue} is {state}; only an Open queue gets pods.",
     "queue:n state:n",
     "Open it with `vcctl queue operate --action open`.",
 )
-QUEUE_UNUSABLE = _reason(
+QUEUE_UNUSABLE = _queue(
     "QueueUnusable",
-    _AREA,
     "Queue {queue} accepts no jobs: {problem}.",
     "queue:n problem:n",
     "Move the job to a leaf queue, or correct the hierarchy of the queues.",
 )
 _LIMIT = "queue:n path:n resource:n requested:a held:a limit:a missing:a"
 _LIMITED = "the job needs {requested} {resource}, the queue holds {held} of {limit}: {missing} is missing"
-OWNER_LIMIT = _reason(
+OWNER_LIMIT = _queue(
     "OwnerLimit",
-    _AREA,
     "Owner {owner} holds {held} of the cluster and may hold {limit} while {other} waits, which has used less.",
     "owner:n held:x limit:x other:x",
     "Wait until the jobs of the other owner have started, or raise limit or weights of the plugin fairshare.",
 )
-ENQUEUE_LIMIT = _reason(
+ENQUEUE_LIMIT = _queue(
     "EnqueueQueueLimit",
-    _AREA,
     "Queue {queue} does not admit the job: it requests {requested} {resource}, {held} of {limit} is held or claimed: "
     "{missing} is missing.",
     _LIMIT,
     "Raise spec.capability of the queue, wait until its jobs end, or lower minResources.",
 )
-QUEUE_LIMIT = _reason(
+QUEUE_LIMIT = _queue(
     "QueueLimit",
-    _AREA,
     f"Queue {{queue}} is at its limit: {_LIMITED}.",
     _LIMIT,
     "Raise spec.capability of the queue, or wait until its jobs end.",
 )
-QUEUE_GUARANTEES = _reason(
+QUEUE_GUARANTEES = _queue(
     "QueueGuaranteesOfOthers",
-    _AREA,
     "Queue {queue} may hold only {limit} {resource}, because {guaranteed} is guaranteed to {others}: the job needs "
     "{requested}, {held} is held, {missing} is missing.",
     "queue:n path:n resource:n requested:a held:a limit:a missing:a guaranteed:a others:n",
     "Lower spec.guarantee of the other queues, or add nodes.",
 )
-QUEUE_OVERUSED = _reason(
+QUEUE_OVERUSED = _queue(
     "QueueOverused",
-    _AREA,
     "Queue {queue} holds its share, so it gets nothing more: {held} of {limit} {resource} that it deserves, of {total} "
     "in the cluster.",
     "queue:n resource:n held:a limit:a total:a",
     "Raise the weight of the queue, wait until its jobs end, or add nodes.",
 )
 
-QUEUE_SHARE = _reason(
+QUEUE_SHARE = _queue(
     "QueueShare",
-    _AREA,
     "Queue {queue} deserves {limit} {resource} of {total} in the cluster: the job needs {requested}, the queue holds "
     "{held}: {missing} is missing.",
     "queue:n resource:n requested:a held:a limit:a missing:a total:a",
@@ -181,26 +171,23 @@ QUEUE_SHARE = _reason(
 
 # ---- admission -----------------------------------------------------------------------------------------------
 
-_AREA = "Admission"
-ENQUEUE_CLUSTER = _reason(
+_admission = _area("Admission")
+ENQUEUE_CLUSTER = _admission(
     "EnqueueClusterFull",
-    _AREA,
     "The cluster admits no more jobs: the job requests {requested} {resource}, {held} of {limit} (overcommit-factor "
     "{factor} of {total}) is held or claimed{claimants}: {missing} is missing.",
     "resource:n requested:a held:a limit:a missing:a factor:x total:a claimants:x",
     "Wait until jobs end, add nodes, or raise overcommit-factor.",
 )
-ENQUEUE_QUOTA = _reason(
+ENQUEUE_QUOTA = _admission(
     "EnqueueResourceQuota",
-    _AREA,
     "ResourceQuota {quota} leaves too little {resource}: the job requests {requested}, {held} of {limit} is used: "
     "{missing} is missing.",
     "quota:n resource:n requested:a held:a limit:a missing:a",
     "Raise the quota, or delete objects that count in it.",
 )
-NOT_ADMITTED = _reason(
+NOT_ADMITTED = _admission(
     "NotAdmitted",
-    _AREA,
     "The job is not admitted: {detail}.",
     "detail:n",
     "Read the documentation of the plugin in the message.",
@@ -208,53 +195,46 @@ NOT_ADMITTED = _reason(
 
 # ---- the gang ------------------------------------------------------------------------------------------------
 
-_AREA = "Gang"
-ROLE_INCOMPLETE = _reason(
+_gang = _area("Gang")
+ROLE_INCOMPLETE = _gang(
     "RolePodsMissing",
-    _AREA,
     "Role {role} has {have} of the {need:pod|pods} that it needs at least.",
     "role:n have:c need:c",
     "Wait for the controller to create the pods, or lower minAvailable of the task.",
 )
-SUB_GROUPS_INCOMPLETE = _reason(
+SUB_GROUPS_INCOMPLETE = _gang(
     "SubGroupsMissing",
-    _AREA,
     "Subgroups of policy {policy}: {have} of {need} {have:?exists|exist}.",
     "policy:n have:c need:c",
     "Create the missing pods with the labels of the policy, or lower minSubGroups.",
 )
-GROUPS_INCOMPLETE = _reason(
+GROUPS_INCOMPLETE = _gang(
     "GroupsMissing",
-    _AREA,
     "{group} needs {need} of its child groups, {have} {have:?has|have} enough pods{first}.",
     "group:n have:c need:c first:x",
     "Create the missing pods or groups, or lower minCount or minGroupCount.",
 )
-PODS_MISSING = _reason(
+PODS_MISSING = _gang(
     "PodsMissing",
-    _AREA,
     "The gang is not complete: {have} of {need:pod|pods} {have:?exists|exist}.",
     "have:c need:c",
     "Wait for the controller to create the pods, or lower minMember.",
 )
-GATED = _reason(
+GATED = _gang(
     "SchedulingGated",
-    _AREA,
     "{pods:pod|pods} {pods:?has|have} the scheduling gate {gate}.",
     "gate:n pods:c",
     "The controller that has set the gate must remove it.",
 )
 _AT_ONCE = "{placeable} of the {need:pod|pods} that the gang needs {placeable:?fits|fit} at the same time"
-GANG_SHORT = _reason(
+GANG_SHORT = _gang(
     "GangTooLarge",
-    _AREA,
     f"{_AT_ONCE}; {{role}} lacks {{resource}}.",
     "role:n resource:n placeable:c need:c",
     "Free capacity, add nodes, or lower minMember.",
 )
-GANG_REJECTED = _reason(
+GANG_REJECTED = _gang(
     "GangRejected",
-    _AREA,
     f"{_AT_ONCE}; {{role}} is rejected on {{rejected}} of {{nodes:node|nodes}} by {{rule}}.",
     "role:n rule:n placeable:c need:c rejected:c nodes:c",
     "Relax the rule, add nodes, or lower minMember.",
@@ -262,137 +242,130 @@ GANG_REJECTED = _reason(
 
 # ---- nodes ---------------------------------------------------------------------------------------------------
 
-_AREA = "Nodes"
+_nodes = _area("Nodes")
 _REJECTED = "rejected:c nodes:c only:c"
-NO_NODES = _reason("NoNodes", _AREA, "The cluster has no nodes for this scheduler.", "", "Add nodes.")
+NO_NODES = _nodes("NoNodes", "The cluster has no nodes for this scheduler.", "", "Add nodes.")
 
 
-def _node_reason(code: str, what: str, remedy: str, extra: str = "") -> TableReason:
+def _filter(code: str, what: str, remedy: str, extra: str = "") -> TableReason:
     """A filter: `what` completes "3 of 5 nodes …" and begins with its verb (`is|are`); `only`: how many nodes have no
     other reason."""
     verb, _, rest = what.partition(" ")
     template = f"{{rejected}} of {{nodes:node|nodes}} {{rejected:?{verb}}} {rest}."
-    return _reason(code, _AREA, template, f"{extra} {_REJECTED}".strip(), remedy)
+    return _nodes(code, template, f"{extra} {_REJECTED}".strip(), remedy)
 
 
-NOT_IN_SHARD = _node_reason("NotInShard", "is|are in the shard of another scheduler", "Change the NodeShard.")
-NODE_SELECTOR = _node_reason(
+NOT_IN_SHARD = _filter("NotInShard", "is|are in the shard of another scheduler", "Change the NodeShard.")
+NODE_SELECTOR = _filter(
     "NodeSelector",
     "does|do not match the pod's selector or node affinity ({selector})",
     "Change the selector, or label nodes.",
     "selector:n",
 )
-NODE_UNSCHEDULABLE = _node_reason("NodeCordoned", "is|are cordoned", "Run `kubectl uncordon`.")
-NODE_TAINT = _node_reason(
+NODE_UNSCHEDULABLE = _filter("NodeCordoned", "is|are cordoned", "Run `kubectl uncordon`.")
+NODE_TAINT = _filter(
     "NodeTaint", "has|have a taint that the pod does not tolerate ({taint})", "Add a toleration.", "taint:x"
 )
-NODE_TOO_SMALL = _node_reason(
+NODE_TOO_SMALL = _filter(
     "NodeTooSmall",
     "is|are too small even when empty: the pod requests {requested} {resource}, the largest of these has {largest}",
     "Request less per pod, or add larger nodes.",
     "resource:n requested:a largest:a",
 )
-NODE_RESOURCES = _node_reason(
+NODE_RESOURCES = _filter(
     "NodeResources",
     "has|have too little {resource} free: the pod requests {requested}, {node} comes closest with {free}: "
     "{missing} is missing",
     "Free capacity, add nodes, or request less.",
     "resource:n requested:a node:x free:a missing:a",
 )
-NODE_PODS = _node_reason("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
-NODE_RESERVED = _node_reason(
+NODE_PODS = _filter("NodePodLimit", "holds|hold the maximum number of pods", "Delete pods, or add nodes.")
+NODE_RESERVED = _filter(
     "NodeReserved",
     "is|are reserved for a job that has waited longer ({job}), and the pod may not end before that one starts",
     "Set volcano.sh/max-run-time to a shorter limit, or wait.",
     "job:x",
 )
-NODE_IN_RESERVATION = _node_reason(
+NODE_IN_RESERVATION = _filter(
     "NodeInReservation",
     "is|are kept by a Reservation into which the pod may run ({problem})",
     "Set volcano.sh/max-run-time to a limit that ends before it, wait for its end, or be permitted in spec.owners.",
     "problem:x",
 )
-JOB_RESERVED = _reason(
+JOB_RESERVED = _nodes(
     "Reserved",
-    _AREA,
     "{count:node is|nodes are} reserved for the job, such as {node}: it starts at {start} at the latest if "
     "what runs there ends within its limit; {ahead:job is|jobs are} ahead of it.",
     "count:c node:x start:x ahead:c",
     "Wait; a job that outlives its limit delays the start.",
 )
-HELD_LATER = _reason(
+HELD_LATER = _nodes(
     "HeldLater",
-    _AREA,
     "No nodes are held for the job yet: if it does not start before, they are from {since} on.",
     "since:x",
     "Wait; patience and hold-ratio of the plugin reservation decide from when on.",
 )
-HELD_AFTER_OTHERS = _reason(
+HELD_AFTER_OTHERS = _nodes(
     "HeldAfterOthers",
-    _AREA,
     "Nodes are held for {count:job|jobs} at a time, and {ahead:job comes|jobs come} before this one.",
     "count:c ahead:c",
     "Wait, or raise reservations of the plugin reservation.",
 )
-NEVER_HELD = _reason(
+NEVER_HELD = _nodes(
     "NoStartKnown",
-    _AREA,
     "Nodes cannot be held for the job: by the limits of what runs, there is no time at which it fits.",
     "",
     "Set volcano.sh/max-run-time for the jobs that run, or learn or default-run-time of the plugin reservation.",
 )
-MOVES_POSSIBLE = _reason(
+MOVES_POSSIBLE = _nodes(
     "MovesPossible",
-    _AREA,
     "The job would start by moving {count:pod|pods} ({pods}); the plugin consolidate has dry-run.",
     "count:c pods:x",
     "Set dry-run of the plugin consolidate to false, or evict these pods.",
 )
-MOVES_MADE = _reason(
+MOVES_MADE = _nodes(
     "MovesMade",
-    _AREA,
     "{count:pod is|pods are} moved so that the job starts ({pods}).",
     "count:c pods:x",
     "Wait until the pods have terminated.",
 )
-NODE_PORTS = _node_reason("NodePorts", "uses|use the host port already", "Use another host port, or none.")
-POD_AFFINITY = _node_reason(
+NODE_PORTS = _filter("NodePorts", "uses|use the host port already", "Use another host port, or none.")
+POD_AFFINITY = _filter(
     "PodAffinity",
     "does|do not satisfy the pod's affinity or anti-affinity to other pods ({problem})",
     "Relax the affinity.",
     "problem:x",
 )
-TOPOLOGY_SPREAD = _node_reason(
+TOPOLOGY_SPREAD = _filter(
     "PodTopologySpread",
     "would|would break the pod's topology spread constraints ({problem})",
     "Relax the constraint, or add nodes.",
     "problem:x",
 )
-VOLUME = _node_reason(
+VOLUME = _filter(
     "VolumeUnavailable",
     "cannot|cannot use the pod's volumes ({problem})",
     "Create the claim, its StorageClass or its volume.",
     "problem:n",
 )
-VOLUME_LIMIT = _node_reason(
+VOLUME_LIMIT = _filter(
     "VolumeLimit", "has|have the maximum number of volumes attached", "Delete pods with volumes, or add nodes."
 )
-DEVICES = _node_reason(
+DEVICES = _filter(
     "DevicesUnavailable",
     "has|have no free devices for the pod ({problem})",
     "Wait for devices, or change the claim.",
     "problem:n",
 )
-NUMA = _node_reason("NumaTopology", "cannot|cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
-PLUGIN_FILTER = _node_reason(
+NUMA = _filter("NumaTopology", "cannot|cannot align the pod's CPUs ({problem})", "Relax the policy.", "problem:n")
+PLUGIN_FILTER = _filter(
     "NodeFilter",
     "is|are rejected by plugin {plugin}: {problem}",
     "Read the documentation of the plugin.",
     "plugin:n problem:n",
 )
-CLAIM_PROBLEM = _reason(
+CLAIM_PROBLEM = _nodes(
     "ClaimProblem",
-    _AREA,
     "A volume or a claim of pod {pod} cannot be used: {problem}.",
     "pod:x problem:n",
     "Create the missing object, or change the claim.",
@@ -400,55 +373,48 @@ CLAIM_PROBLEM = _reason(
 
 # ---- network -------------------------------------------------------------------------------------------------
 
-_AREA = "Network topology"
-TOPOLOGY_SHORT = _reason(
+_network = _area("Network topology")
+TOPOLOGY_SHORT = _network(
     "TopologyDomainFull",
-    _AREA,
     "No HyperNode of tier {tier} or below holds the gang: {domain} comes closest, "
     "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "tier:n domain:x placeable:c need:c",
     "Free capacity in one HyperNode, allow a higher tier, or use mode soft.",
 )
-UNKNOWN_TIER = _reason(
+UNKNOWN_TIER = _network(
     "UnknownTierName",
-    _AREA,
     "No HyperNode has the tier name {tier}; the tier names are: {known}.",
     "tier:n known:x",
     "Correct highestTierName of the job, or set spec.tierName of the HyperNodes.",
 )
-LABEL_DOMAIN_SHORT = _reason(
+LABEL_DOMAIN_SHORT = _network(
     "LabelDomainFull",
-    _AREA,
     "No domain of the node label {label} holds the gang: {domain} comes closest, "
     "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "label:n domain:x placeable:c need:c",
     "Free capacity in one domain, label more nodes, or create the PodGroup without the topology constraint.",
 )
-GROUP_SHORT = _reason(
+GROUP_SHORT = _network(
     "GroupDoesNotFit",
-    _AREA,
     "Group {group} does not fit at the same time as the other groups that are needed; {role} {why}.",
     "group:n role:n why:x",
     "Add nodes, wait until pods end, or lower minCount or minGroupCount.",
 )
-GROUP_DOMAIN_SHORT = _reason(
+GROUP_DOMAIN_SHORT = _network(
     "GroupDomainFull",
-    _AREA,
     "No domain of the node label {label} holds group {group}: {domain} comes closest, "
     "{placeable} of {need:pod|pods} {placeable:?fits|fit}.",
     "group:n label:n domain:x placeable:c need:c",
     "Free capacity in one domain, label more nodes, or create the group without the topology constraint.",
 )
-LABEL_MISSING = _reason(
+LABEL_MISSING = _network(
     "LabelMissing",
-    _AREA,
     "No node has the label {label}, by which the topology of the gang is defined.",
     "label:n",
     "Label the nodes, or create the PodGroup without the topology constraint.",
 )
-TOPOLOGY_NOT_READY = _reason(
+TOPOLOGY_NOT_READY = _network(
     "TopologyNotReady",
-    _AREA,
     "The HyperNodes are not usable yet, and the job has a network topology.",
     "",
     "Correct the HyperNodes that have an Event InvalidHyperNode.",
@@ -456,25 +422,22 @@ TOPOLOGY_NOT_READY = _reason(
 
 # ---- others come first ---------------------------------------------------------------------------------------
 
-_AREA = "Priority and eviction"
-OUTRANKED = _reason(
+_priority = _area("Priority and eviction")
+OUTRANKED = _priority(
     "Outranked",
-    _AREA,
     "The job is number {position} of {waiting} in queue {queue}; {ahead} of queue {other} comes first and uses the "
     "capacity.",
     "queue:n ahead:n other:n position:c waiting:c",
     "Wait, or raise the priority of the job.",
 )
-RESERVED = _reason(
+RESERVED = _priority(
     "CapacityReserved",
-    _AREA,
     "Capacity on node {node} is reserved for {job} for {seconds} s at most.",
     "node:x job:n seconds:c",
     "Wait until that job starts or its nomination ends.",
 )
-WAITS_FOR_RELEASE = _reason(
+WAITS_FOR_RELEASE = _priority(
     "WaitsForRelease",
-    _AREA,
     "{pods:pod|pods} {pods:?fits|fit} as soon as pods on {node} have ended.",
     "pods:c node:x",
     "Wait until the deletion of these pods is complete.",
@@ -488,14 +451,13 @@ _VICTIMS = {
     "VictimsTooSmall": ("their eviction would not free enough on one node", "Wait, or request less in one pod."),
 }
 VICTIMS = {
-    code: _reason(
-        code, _AREA, f"Evicting does not help: of {{pods:running pod|running pods}} in reach, {why}.", "pods:c", remedy
+    code: _priority(
+        code, f"Evicting does not help: of {{pods:running pod|running pods}} in reach, {why}.", "pods:c", remedy
     )
     for code, (why, remedy) in _VICTIMS.items()
 }
-NEVER_PREEMPTS = _reason(
+NEVER_PREEMPTS = _priority(
     "NeverPreempts",
-    _AREA,
     "The job's PriorityClass has preemptionPolicy Never, so no pod is evicted for it.",
     "",
     "Use another PriorityClass.",
@@ -503,24 +465,21 @@ NEVER_PREEMPTS = _reason(
 
 # ---- the cycle -----------------------------------------------------------------------------------------------
 
-_AREA = "Cycle"
-NOT_TRIED = _reason(
+_cycle = _area("Cycle")
+NOT_TRIED = _cycle(
     "NotTriedYet",
-    _AREA,
     "No cycle has tried the job yet.",
     "",
     "Wait for the next cycle.",
 )
-NO_BACKFILL = _reason(
+NO_BACKFILL = _cycle(
     "NoBackfill",
-    _AREA,
     "The pods request no resources, and no action places such pods: backfill is not configured.",
     "",
     "Add backfill to the actions of the scheduler, or set requests.",
 )
-REJECTED = _reason(
+REJECTED = _cycle(
     "Rejected",
-    _AREA,
     "The job cannot be scheduled: {detail}.",
     "detail:n",
     "Read the message.",

@@ -93,18 +93,48 @@ class CallbackOrders:
         return order
 
 
+class PluginRegistration:
+    """The context in which the callbacks of one plugin are added."""
+
+    __slots__ = ("_callbacks", "_plugin")
+
+    def __init__(self, callbacks: Callbacks, plugin: str) -> None:
+        self._callbacks = callbacks
+        self._plugin = plugin
+
+    def __enter__(self) -> None:
+        self._callbacks.current = self._plugin
+
+    def __exit__(self, *_: object) -> None:
+        self._callbacks.current = ""
+
+
 class Callbacks:
     """The callbacks of one session. `flags`: extension point → the flag that enables it (None: always on)."""
 
     def __init__(self, flags: dict[str, str | None]) -> None:
+        self.current = ""
+        """The plugin that registers now; empty: none does."""
         self._flags = flags
         self._registered: dict[str, dict[str, Callback]] = {}
         self._tiers: dict[str, list[Tier]] = {point: [] for point in flags}
         self._flat: dict[str, Tier] = {point: [] for point in flags}
         self.faults: list[Fault] = []
 
-    def add(self, point: str, plugin: str, fn: Fn, basis: Any = None) -> None:
-        """Register a function; a second one of the same plugin replaces the first."""
+    def of(self, plugin: str) -> PluginRegistration:
+        """Callbacks that are added within this context belong to this plugin."""
+        return PluginRegistration(self, plugin)
+
+    @property
+    def plugin(self) -> str:
+        """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
+        if not self.current:
+            raise RuntimeError("callbacks can be added only in on_session_open")
+        return self.current
+
+    def add(self, point: str, fn: Fn, basis: Any = None) -> None:
+        """Add a function of this plugin; a second one replaces the first."""
+        plugin = self.current or self.plugin
         of_point = self._registered.get(point)
         if of_point is None:
             of_point = self._registered[point] = {}

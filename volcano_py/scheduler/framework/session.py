@@ -20,7 +20,7 @@ import numpy as np
 
 from volcano_py.api.core import Node
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
-from volcano_py.scheduler.framework.callbacks import CallbackOrders, Vote
+from volcano_py.scheduler.framework.callbacks import CallbackOrders, Callbacks, PluginRegistration, Vote
 from volcano_py.scheduler.framework.cause import Cause
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.extension_points.binding import Binding
@@ -31,7 +31,7 @@ from volcano_py.scheduler.framework.extension_points.jobs import Invalid, JobSta
 from volcano_py.scheduler.framework.extension_points.nodes import NodeRules
 from volcano_py.scheduler.framework.extension_points.orders import Orders
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, PluginRegistration
+from volcano_py.scheduler.framework.extension_points.table import FLAGS_OF_POINTS
 from volcano_py.scheduler.framework.extension_points.victims import VictimSelection
 from volcano_py.scheduler.framework.held_nodes import OWNER, HeldNodesFilter
 from volcano_py.scheduler.framework.jobs.open_jobs import open_jobs
@@ -114,16 +114,15 @@ class Session(PluginFace):
         self.topology = topology_of(cluster)
         opened = open_jobs(cluster, self.deviations, self.queues)
         self.jobs, self.jobs_without_queue, self.jobs_without_group, self.awaiting_group = opened
-        self._registration = CallbackRegistration()
-        self.callbacks = self._registration.callbacks
-        self.orders = Orders(self._registration)
-        self.states = JobStates(self._registration)
-        self.limits = QueueLimits(self._registration)
-        self.rules = NodeRules(self._registration, self)
-        self.victims = VictimSelection(self._registration, self.deviations, self.limits, self.jobs)
-        self.network = NetworkDomains(self._registration, self)
-        self.binding = Binding(self._registration, self.table.names, self.deviations.gang_pre_bind)
-        self.events = Events(self._registration)
+        self.callbacks = Callbacks(FLAGS_OF_POINTS)
+        self.orders = Orders(self.callbacks)
+        self.states = JobStates(self.callbacks)
+        self.limits = QueueLimits(self.callbacks)
+        self.rules = NodeRules(self.callbacks, self)
+        self.victims = VictimSelection(self.callbacks, self.deviations, self.limits, self.jobs)
+        self.network = NetworkDomains(self.callbacks, self)
+        self.binding = Binding(self.callbacks, self.table.names, self.deviations.gang_pre_bind)
+        self.events = Events(self.callbacks)
         self.moves = TaskMoves(
             cluster,
             self.numbers,
@@ -252,7 +251,7 @@ class Session(PluginFace):
     def registration(self, plugin: str) -> PluginRegistration:
         """Callbacks that are added within this context belong to this plugin and replace those it had."""
         self.rules.remove(plugin)
-        return self._registration.of(plugin)
+        return self.callbacks.of(plugin)
 
     def close_plugin(self, plugin: str) -> None:
         """Called when a plugin failed to open: without its callbacks no job is placed and no pod is evicted."""

@@ -114,7 +114,10 @@ class Resource:
 
     def names(self) -> list[str]:
         """The dimensions with an amount of at least EPS, including `pods`."""
-        return [d for d in self.keys() if self[d] >= EPS]
+        found = [CPU] if self.milli_cpu >= EPS else []
+        if self.memory >= EPS:
+            found.append(MEMORY)
+        return found + [d for d, amount in self.scalars.items() if amount >= EPS] if self.scalars else found
 
     @property
     def exact(self) -> bool:
@@ -233,24 +236,22 @@ class Resource:
 
     def diff(self, other: Resource, default: float) -> tuple[Resource, Resource]:
         """(increased, decreased) from `other` to this amount; missing scalars count as `default`."""
-        inc, dec = Resource(scalars={}), Resource(scalars={})
-        for name, a, b in ((CPU, self.milli_cpu, other.milli_cpu), (MEMORY, self.memory, other.memory)):
-            if a > b:
-                inc[name] = a - b
-            else:
-                dec[name] = b - a
+        cpu, memory = self.milli_cpu - other.milli_cpu, self.memory - other.memory
+        more: dict[str, float] = {}
+        less: dict[str, float] = {}
         mine, theirs = self.scalars or {}, other.scalars or {}
         for name in {**mine, **theirs}:
             a, b = mine.get(name, default), theirs.get(name, default)
             if default == INFINITY and a == INFINITY:
-                inc[name] = INFINITY
+                more[name] = INFINITY
             elif default == INFINITY and b == INFINITY:
-                dec[name] = INFINITY
+                less[name] = INFINITY
             elif a > b:
-                inc[name] = a - b
+                more[name] = a - b
             else:
-                dec[name] = b - a
-        return inc, dec
+                less[name] = b - a
+        increased = Resource(cpu if cpu > 0 else 0.0, memory if memory > 0 else 0.0, more)
+        return increased, Resource(-cpu if cpu < 0 else 0.0, -memory if memory < 0 else 0.0, less)
 
     # ---- comparisons: whole amounts ------------------------------------------------------------------------
 
@@ -266,7 +267,7 @@ class Resource:
             return False
         if default == ZERO:
             theirs = other.scalars or {}
-            return all(v - theirs.get(k, 0.0) < EPS for k, v in (self.scalars or {}).items())
+            return not self.scalars or all(v - theirs.get(k, 0.0) < EPS for k, v in self.scalars.items())
         return self._scalars_all(other, default, lambda a, b: a - b < EPS)
 
     def _scalars_all(self, other: Resource, default: float, holds: _Compare) -> bool:

@@ -14,8 +14,8 @@ from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Cod
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.spec_class import SpecClass
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.rules.node_affinity import matching_nodes, named_nodes, preferences, preferred_of, required_of
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 
 CONFLICT = "pod affinity terms conflict"
 
@@ -75,4 +75,4 @@ class PreferredNodeAffinity:
         if key not in cache:
             cache[key] = preferences(self._cluster, preferred_of(_affinity(task.spec_class)))
         raw: NDArray[Any] = cache[key]
-        return self._weight * default_normalise(raw[candidates], reverse=False)
+        return self._weight * share_of_highest(raw[candidates], reverse=False)

@@ -12,7 +12,7 @@ from volcano_py.scheduler.framework.search.node_rules import DOMAIN, STATIC, Cod
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tolerated
-from volcano_py.scheduler.noderules.normalise import default_normalise
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 from volcano_py.scheduler.rules.taints import node_taints
 
 
@@ -77,4 +77,4 @@ class TaintPreference:
         if key not in cache:
             cache[key] = self._nodes.disliked(task.spec_class.tolerations)
         raw: NDArray[Any] = cache[key]
-        return self._weight * default_normalise(raw[candidates], reverse=True)
+        return self._weight * share_of_highest(raw[candidates], reverse=True)

@@ -34,7 +34,7 @@ class Planner:
 
     def count(self, *kinds: type[Operation]) -> int:
         """How many operations of some kinds the plan has."""
-        return sum(isinstance(operation, kinds) for operation in self.operations)
+        return len([operation for operation in self.operations if isinstance(operation, kinds)])
 
     def assume(self, statuses: Mapping[str, api.PodGroupStatus]) -> None:
         """Count the plan as done in the model, until events confirm it or a result undoes it.

@@ -1,7 +1,8 @@
 """JobTraces: what happened to a job and when, from its creation to the binding of its pods. Volcano: none.
 
 A trace ends when every pod of the job that was decided is bound, and at least its minimum. Pods that are created later
-(above the minimum, or after a restart) begin another trace. Pure: times are passed in.
+(above the minimum, or after a restart) begin another trace. A pod that a profile binds has a trace of its own, also in
+a gang. Pure: times are passed in.
 """
 
 from __future__ import annotations
@@ -61,14 +62,18 @@ class JobTraces:
                 if job is not None and op.status.get("phase") == scheduling.INQUEUE:
                     times = self._times(job)
                     times.enqueued = times.enqueued or now
-            elif isinstance(op, Bind) and (job := model.jobs.get(op.group)) is not None:
+            elif isinstance(op, Bind):
                 task = model.tasks.get(f"{op.namespace}/{op.name}")
-                created = task.pod.metadata.creation_timestamp if task is not None else None
-                self._times(job).pods[op.uid] = (op.name, op.node, parse_time(created) if created else now, now)
+                made = task.pod.metadata.creation_timestamp if task is not None else None
+                created = parse_time(made) if made else now
+                if not op.group:
+                    self._kept(op.uid, created).pods[op.uid] = (op.name, op.node, created, now)
+                elif (job := model.jobs.get(op.group)) is not None:
+                    self._times(job).pods[op.uid] = (op.name, op.node, created, now)
 
     def bind_ended(self, op: Bind, done: bool, model: Cluster, now: float) -> None:
         """A bind was written, or was not."""
-        times = self._jobs.get(op.group)
+        times = self._jobs.get(op.group or op.uid)
         if times is None or op.uid not in times.pods:
             return
         if not done:
@@ -76,6 +81,11 @@ class JobTraces:
             times.failures += 1
             return
         times.bound[op.uid] = now
+        if not op.group:
+            del self._jobs[op.uid]
+            task = model.tasks.get(f"{op.namespace}/{op.name}")
+            self._emit(_trace_of_pod(op, times), task.annotations.get(PARENT, "") if task is not None else "")
+            return
         job = model.jobs.get(op.group)
         if job is not None and len(times.bound) == len(times.pods) >= min(job.min_available, len(job.tasks)):
             del self._jobs[op.group]
@@ -86,11 +96,14 @@ class JobTraces:
         self._jobs.pop(f"{namespace}/{name}", None)
 
     def _times(self, job: Job) -> _Times:
-        times = self._jobs.get(job.uid)
+        return self._kept(job.uid, job.created)
+
+    def _kept(self, key: str, created: float) -> _Times:
+        times = self._jobs.get(key)
         if times is None:
             if len(self._jobs) >= MOST_JOBS:
                 self._jobs.popitem(last=False)
-            times = self._jobs[job.uid] = _Times(job.created)
+            times = self._jobs[key] = _Times(created)
         return times
 
 
@@ -121,6 +134,21 @@ def _trace(job: Job, times: _Times) -> TracedSpan:
         "volcano.failed_binds": times.failures,
     }
     return TracedSpan(f"schedule {job.namespace}/{job.name}", begin, end, attributes, tuple(spans))
+
+
+def _trace_of_pod(op: Bind, times: _Times) -> TracedSpan:
+    """The trace of a pod that a profile bound."""
+    [(name, node, created, decided)] = times.pods.values()
+    begin, end = min(created, decided), times.bound[op.uid]
+    attributes: dict[str, str | int] = {
+        "k8s.namespace.name": op.namespace,
+        "k8s.pod.name": name,
+        "k8s.pod.uid": op.uid,
+        "k8s.node.name": node,
+        "volcano.failed_binds": times.failures,
+    }
+    spans = (TracedSpan("wait for nodes", begin, decided), TracedSpan("bind", decided, end))
+    return TracedSpan(f"schedule {op.namespace}/{name}", begin, end, attributes, spans)
 
 
 def _parent(job: Job) -> str:

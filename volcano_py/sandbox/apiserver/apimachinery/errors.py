@@ -180,7 +180,8 @@ def too_long(path: str, limit: int) -> Cause:
 
 
 def too_many(path: str, count: int, limit: int) -> Cause:
-    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
 
 
 def type_invalid(path: str, value: Any, why: str) -> Cause:

@@ -47,7 +47,8 @@ class _Parser:
         self.at = 0
 
     def error(self, found: str, expected: str = "an identifier") -> ValueError:
-        return ValueError(f"found '{found}', expected: {expected}")
+        comma = "" if expected == "'('" else ","
+        return ValueError(f"found '{found}'{comma} expected: {expected}")
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""

@@ -214,7 +214,7 @@ _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp",
 def conflict_error(conflicts: list[tuple[managed.Key, Set]]) -> StatusError:
     """409 with one cause for each field in conflict."""
     causes = []
-    lines = []
+    lines: list[tuple[str, list[str]]] = []
     for key, fields in sorted(conflicts, key=lambda row: row[0][0]):
         name, operation, version, subresource = key
         who = f'conflict with "{name}"' + (f' with subresource "{subresource}"' if subresource else "")
@@ -223,13 +223,13 @@ def conflict_error(conflicts: list[tuple[managed.Key, Set]]) -> StatusError:
         paths = leaf_paths(fields)
         for path in paths:
             causes.append({"reason": "FieldManagerConflict", "message": who, "field": path})
-        if len(paths) == 1:
-            lines.append(f"{who}: {paths[0]}")
-        else:
-            lines.append(f"{who}:\n" + "\n".join(f"- {path}" for path in paths))
+        lines.append((who, paths))
     count = len(causes)
     word = "conflict" if count == 1 else "conflicts"
-    joined = lines[0] if len(lines) == 1 else "\n".join(lines)
+    if count == 1:
+        joined = f"{lines[0][0]}: {lines[0][1][0]}"
+    else:
+        joined = "\n".join("\n- ".join([f"conflicts{who.removeprefix('conflict')}:", *paths]) for who, paths in lines)
     message = f"Apply failed with {count} {word}: {joined}"
     return StatusError(409, "Conflict", message, {"causes": causes})
 

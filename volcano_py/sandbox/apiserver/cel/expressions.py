@@ -196,11 +196,12 @@ def _apply(rule: Schema, new: Any, old: Any, path: str, out: list[Cause]) -> Non
             pass
     at = path + rule.get("fieldPath", "") if rule.get("fieldPath") else path
     reason = _REASONS.get(rule.get("reason", ""), "FieldValueInvalid")
+    shown = "" if isinstance(new, dict | list) else f"{_kind(new)}: "
     prefix = {
-        "FieldValueInvalid": f"Invalid value: {_kind(new)}: ",
+        "FieldValueInvalid": f"Invalid value: {shown}",
         "FieldValueForbidden": "Forbidden: ",
         "FieldValueRequired": "Required value: ",
-        "FieldValueDuplicate": f"Duplicate value: {_kind(new)}: ",
+        "FieldValueDuplicate": f"Duplicate value: {shown}",
     }[reason]
     out.append(Cause(reason, prefix + message, at.removeprefix(".")))
 

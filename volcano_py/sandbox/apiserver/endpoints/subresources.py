@@ -103,7 +103,9 @@ async def bind(api: Api, request: Request, body: Object) -> Plain:
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
     why = ""
     if uid and uid != entry.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        key = f"/registry/pods/{request.namespace}/{request.name}"
+        why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        why += f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
     elif version and version != str(entry.rv):
         why = (
             f"Precondition failed: ResourceVersion in precondition: {version}, "

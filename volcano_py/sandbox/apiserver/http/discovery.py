@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -63,7 +64,7 @@ def _legacy(api: Api, http: web.BaseRequest, target: Route) -> Object:
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, target.group)}
     resources = registry.groups[target.group][target.version]
     group_version = f"{target.group}/{target.version}" if target.group else target.version
-    rows = [row for resource in resources.values() for row in _rows(resource)]
+    rows = [row for resource in _by_name(resources) for row in _rows(resource)]
     out: Object = {"kind": "APIResourceList"}
     if target.group:
         out["apiVersion"] = "v1"
@@ -144,6 +145,10 @@ def _storage_hash(resource: Resource) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
+def _by_name(resources: Mapping[str, Resource]) -> list[Resource]:
+    return sorted(resources.values(), key=lambda each: each.plural)
+
+
 def aggregated(registry: Registry, core: bool) -> Object:
     """The APIGroupDiscoveryList of the core group or of all others."""
     items = []
@@ -151,7 +156,7 @@ def aggregated(registry: Registry, core: bool) -> Object:
     for group in groups:
         versions = []
         for version in ordered_versions(registry, group):
-            resources = [_aggregated_row(r) for r in registry.groups[group][version].values()]
+            resources = [_aggregated_row(r) for r in _by_name(registry.groups[group][version])]
             versions.append({"version": version, "resources": resources, "freshness": "Current"})
         items.append({"metadata": {"name": group} if group else {}, "versions": versions})
     return {

@@ -120,6 +120,9 @@ class Api:
         if resource.custom is not None:
             decoded: Object = resource.custom.decode(request, raw, problems)
             return decoded
+        if kind == resource.kind and version != resource.api_version and (version, kind) in self.registry.by_kind:
+            text = f"the API version in the data ({version}) does not match the expected API version"
+            raise bad_request(f"{text} ({resource.api_version})")
         if version != resource.api_version or kind != resource.kind:
             raise bad_request(f"{_handled(resource, raw)}: {self._mismatch(version, kind, resource)}")
         unknown = codec.Unknown()

@@ -116,5 +116,4 @@ def integer(query: Mapping[str, str], name: str) -> int:
     try:
         return int(value)
     except ValueError:
-        text = f'unable to convert "{value}" to an int64: strconv.ParseInt: parsing "{value}": invalid syntax'
-        raise bad_request(text) from None
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None

@@ -44,7 +44,10 @@ def path_text(path: Path) -> str:
 
 def normalise(type_: Type, value: Any, unknown: Unknown) -> Any:
     """The value as Go would encode it again; raises DecodeError."""
-    return norm_of(type_)(value, None, unknown)
+    try:
+        return norm_of(type_)(value, None, unknown)
+    except Mismatch as error:
+        raise error.within(type_) from None
 
 
 def norm_of(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
@@ -61,25 +64,51 @@ def zero(type_: Type, pointer: bool) -> Any:
     return norm_of(type_)(None, None, Unknown())
 
 
-def _go_kind(value: Any) -> str:
+def _go_kind(value: Any, wanted: str) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
-        return f"number {value}" if isinstance(value, float) else "number"
+        return f"number {value}" if wanted.startswith(("int", "float")) else "number"
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list) else "object"
 
 
-def _mismatch(value: Any, path: Path, wanted: str) -> DecodeError:
-    where = path_text(path)
-    return DecodeError(
-        f"json: cannot unmarshal {_go_kind(value)} into Go struct field {where} of type {wanted}"
-        if where
-        else f"json: cannot unmarshal {_go_kind(value)} into Go value of type {wanted}"
-    )
+class Mismatch(DecodeError):
+    """A JSON value of another type than Go's."""
+
+    def __init__(self, value: Any, path: Path, wanted: str) -> None:
+        super().__init__(f"json: cannot unmarshal {_go_kind(value, wanted)} into Go value of type {wanted}")
+        self.value, self.path, self.wanted = value, path, wanted
+
+    def within(self, root: Type) -> DecodeError:
+        """The same with the field, and the struct that has it."""
+        keys: list[Any] = []
+        path = self.path
+        while path is not None:
+            path, key = path
+            keys.append(key)
+        names: list[str] = []
+        owner, type_ = "", root
+        for key in reversed(keys):
+            if type_.kind != "struct":  # items of lists and maps are not in Go's path
+                type_ = type_.elem or type_
+                continue
+            owner = type_.go_name.rpartition(".")[2]
+            names.append(key)
+            type_ = type_.fields[key].type
+        if not names:
+            return self
+        where = f"{owner}.{'.'.join(names)}"
+        what = _go_kind(self.value, self.wanted)
+        return DecodeError(f"json: cannot unmarshal {what} into Go struct field {where} of type {self.wanted}")
+
+
+def _go_type(type_: Type) -> str:
+    """`v1.Container` for core.v1.Container: the package of Go, and the name."""
+    return ".".join(type_.go_name.split(".")[-2:]) or type_.kind
 
 
 # --- structs, maps, lists --------------------------------------------------------------------------------------------
@@ -128,7 +157,7 @@ def _struct(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
                 if item or row[1]:
                     out[key] = item
         elif value is not None:
-            raise _mismatch(value, path, type_.go_name or "struct")
+            raise Mismatch(value, path, _go_type(type_))
         for name, field_type, pointer in zeros:
             if name not in out:
                 out[name] = zero(field_type, pointer)
@@ -158,7 +187,7 @@ def _list(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
         if value.__class__ is not list:
             if value is None:
                 return None
-            raise _mismatch(value, path, f"[]{elem_type.go_name or elem_type.kind}")
+            raise Mismatch(value, path, f"[]{_go_type(elem_type)}")
         elem = norm_of(elem_type)
         return [elem(item, (path, index), unknown) for index, item in enumerate(value)]
 
@@ -173,7 +202,7 @@ def _map(type_: Type) -> Callable[[Any, Path, Unknown], Any]:
         if value.__class__ is not dict:
             if value is None:
                 return None
-            raise _mismatch(value, path, f"map[string]{elem_type.go_name or elem_type.kind}")
+            raise Mismatch(value, path, f"map[string]{_go_type(elem_type)}")
         elem = norm_of(elem_type)
         return {key: elem(item, (path, key), unknown) for key, item in value.items()}
 
@@ -189,7 +218,7 @@ def _string(_: Type) -> Callable[[Any, Path, Unknown], Any]:
             return value
         if value is None:
             return ""
-        raise _mismatch(value, path, "string")
+        raise Mismatch(value, path, "string")
 
     return norm
 
@@ -200,7 +229,7 @@ def _bool(_: Type) -> Callable[[Any, Path, Unknown], Any]:
             return value
         if value is None:
             return False
-        raise _mismatch(value, path, "bool")
+        raise Mismatch(value, path, "bool")
 
     return norm
 
@@ -213,14 +242,12 @@ def _integer(bits: int) -> Callable[[Type], Callable[[Any, Path, Unknown], Any]]
             if value.__class__ is int:
                 if -limit <= value < limit:
                     return value
-                raise DecodeError(
-                    f"json: cannot unmarshal number {value} into Go struct field {path_text(path)} of type int{bits}"
-                )
+                raise Mismatch(value, path, f"int{bits}")
             if value is None:
                 return 0
             if value.__class__ is float and value.is_integer() and abs(value) < limit:
                 return int(value)
-            raise _mismatch(value, path, f"int{bits}")
+            raise Mismatch(value, path, f"int{bits}")
 
         return norm
 
@@ -233,7 +260,7 @@ def _double(_: Type) -> Callable[[Any, Path, Unknown], Any]:
             return value
         if value is None:
             return 0
-        raise _mismatch(value, path, "float64")
+        raise Mismatch(value, path, "float64")
 
     return norm
 
@@ -243,7 +270,7 @@ def _bytes(_: Type) -> Callable[[Any, Path, Unknown], Any]:
         if value is None:
             return None
         if value.__class__ is not str:
-            raise _mismatch(value, path, "[]uint8")
+            raise Mismatch(value, path, "[]uint8")
         try:
             raw = base64.b64decode("".join(value.split()), validate=True)
         except (binascii.Error, ValueError):
@@ -283,7 +310,7 @@ def _time(_: Type) -> Callable[[Any, Path, Unknown], Any]:
         if value is None:
             return None
         if value.__class__ is not str:
-            raise _mismatch(value, path, "string")
+            raise Mismatch(value, path, "string")
         if _UTC_SECONDS.match(value):
             return value
         return parse_time(value).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -296,7 +323,7 @@ def _microtime(_: Type) -> Callable[[Any, Path, Unknown], Any]:
         if value is None:
             return None
         if value.__class__ is not str:
-            raise _mismatch(value, path, "string")
+            raise Mismatch(value, path, "string")
         if not _MICRO.search(value):
             layout = "2006-01-02T15:04:05.000000Z07:00"
             raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "Z" as ".000000"')
@@ -329,7 +356,7 @@ def _intstr(_: Type) -> Callable[[Any, Path, Unknown], Any]:
             return value
         if value is None:
             return 0
-        raise _mismatch(value, path, "int32")
+        raise Mismatch(value, path, "int32")
 
     return norm
 

@@ -43,6 +43,8 @@ def type_name(value: Any) -> str:
 
 
 def _body(path: str) -> str:
+    """A status is validated on its own, with paths from there."""
+    path = path.removeprefix("status.")
     return f"{path} in body" if path else " in body"
 
 

@@ -14,13 +14,15 @@ from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.controllers.runtime.adoption import controller_reference
 from volcano_py.sandbox.controllers.runtime.client import Client
-from volcano_py.sandbox.controllers.runtime.hashing import template_hash
+from volcano_py.sandbox.controllers.runtime.hashing import safe_hash
 
 Object = dict[str, Any]
 
+API_VERSION = "scheduling.k8s.io/v1beta1"
 GROUPS, WORKLOADS = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io"
 _LONGEST = 63
 """Of a DNS label, such as the name of a template."""
+_LONGEST_NAME = 253
 _FIELDS = ("schedulingConstraints", "disruptionMode", "resourceClaims")
 """Of `spec.scheduling`, which the PodGroup has as well."""
 
@@ -72,30 +74,49 @@ async def _create(client: Client, job: Object, names: tuple[str, str, str]) -> N
     of_pods = job["spec"]["template"].get("spec") or {}
     if of_pods.get("priorityClassName"):  # pods of another priority than the group's are rejected
         spec["priorityClassName"] = of_pods["priorityClassName"]
-    reference = controller_reference(job)
     owner = {"apiGroup": "batch", "kind": "Job", "name": job["metadata"]["name"]}
-    for collection, name, body in (
-        (WORKLOADS, workload, {"controllerRef": owner, "podGroupTemplates": [{"name": template, **spec}]}),
-        (GROUPS, group, {"workloadRef": {"workloadName": workload, "templateName": template}, **spec}),
-    ):
-        metadata = {"name": name, "namespace": job["metadata"]["namespace"], "ownerReferences": [reference]}
-        for field in ("labels", "annotations"):
-            queue = {k: v for k, v in (job["metadata"].get(field) or {}).items() if "volcano.sh/" in k}
-            if queue:
-                metadata[field] = queue
-        try:
-            await client.create(collection, {"metadata": metadata, "spec": body})
-        except StatusError as error:
-            if error.code != 409:
-                raise
+    body: Object = {"controllerRef": owner, "podGroupTemplates": [{"name": template, **spec}]}
+    made = await _created(client, job, WORKLOADS, workload, body, [])
+    link = {"apiVersion": API_VERSION, "kind": "Workload", "name": workload, "uid": made["metadata"]["uid"]}
+    body = {"workloadRef": {"workloadName": workload, "templateName": template}, **spec}
+    await _created(client, job, GROUPS, group, body, [link])
+
+
+async def _created(
+    client: Client, job: Object, collection: str, name: str, spec: Object, owners: list[Object]
+) -> Object:
+    """The object of this name. `owners`: in addition to the Job."""
+    metadata = {
+        "name": name,
+        "namespace": job["metadata"]["namespace"],
+        "ownerReferences": [controller_reference(job), *owners],
+    }
+    for field in ("labels", "annotations"):
+        queue = {k: v for k, v in (job["metadata"].get(field) or {}).items() if "volcano.sh/" in k}
+        if queue:
+            metadata[field] = queue
+    try:
+        made = await client.create(collection, {"metadata": metadata, "spec": spec})
+    except StatusError as error:
+        known = client.get(collection, f"{metadata['namespace']}/{name}")
+        if error.code != 409 or known is None:
+            raise
+        return known
+    kind = "Workload" if collection == WORKLOADS else "PodGroup"
+    text = f"Created {kind} {name} for Job {job['metadata']['name']}"
+    await client.event(job, "Normal", f"{kind}Created", text)
+    return made
 
 
 def _names(job: Object) -> tuple[str, str, str]:
-    """The names of the Workload, of its template, and of the PodGroup: the same for each attempt."""
-    name, hashed = job["metadata"]["name"], template_hash(job["metadata"]["uid"])[:5]
-    workload = f"{name[: _LONGEST - 6]}-{hashed}"
+    """The names of the Workload, of its template, and of the PodGroup, as kube-controller-manager makes them."""
+    name = job["metadata"]["name"]
+    hashed = safe_hash(f"(types.UID){job['metadata']['uid']}".encode())
+    workload = f"{name[: _LONGEST_NAME - len(hashed) - 1]}-{hashed}"
     template = f"{name[: _LONGEST - 6]}-pgt-0"
-    return workload, template, f"{workload}-{template}-{hashed}"
+    hashed = safe_hash(f"{workload}{template}".encode())
+    rest = _LONGEST_NAME - len(hashed) - 2 - len(template)
+    return workload, template, f"{workload[:rest]}-{template}-{hashed}"
 
 
 def _policy(job: Object) -> Object:

@@ -19,7 +19,7 @@ Object = dict[str, Any]
 GROUPS: Final = "podgroups.scheduling.k8s.io"
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
 TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
-ANNOTATION: Final = "resource.kubernetes.io/podgroup-claim-name"
+ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 """The name of a claim in its group."""
 
 

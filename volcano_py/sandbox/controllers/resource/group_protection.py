@@ -1,4 +1,4 @@
-"""Takes the finalizer off a deleted PodGroup of scheduling.k8s.io when no pod names it any more. Kubernetes 1.37:
+"""Takes the finalizer off a deleted PodGroup of scheduling.k8s.io when no pod names it any more. Kubernetes:
 pkg/controller/scheduling/podgroupprotection."""
 
 from __future__ import annotations
@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery.features import is_at_least
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.storage.store import DELETED, Event
 from volcano_py.sandbox.controllers.runtime.client import Client
@@ -22,7 +21,7 @@ _NAMES_GROUP = b'"schedulingGroup":'
 
 def is_served(api: Api) -> bool:
     """Whether the API server has groups with the finalizer."""
-    return is_at_least(api.kubernetes, "1.37") and api.registry.find("scheduling.k8s.io", "podgroups") is not None
+    return api.registry.find("scheduling.k8s.io", "podgroups") is not None
 
 
 def controller(api: Api) -> Controller:

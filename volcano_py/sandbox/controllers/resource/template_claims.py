@@ -19,7 +19,7 @@ def claim_from_template(template: Object, name: str, owner: Object, annotation: 
             "namespace": owner["metadata"]["namespace"],
             "labels": given.get("labels") or {},
             "annotations": {**(given.get("annotations") or {}), annotation: name},
-            "ownerReferences": [reference],
+            "ownerReferences": [{key: value for key, value in reference.items() if key != "blockOwnerDeletion"}],
         },
         "spec": template["spec"]["spec"],
     }

@@ -14,7 +14,12 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 def template_hash(value: Any, collisions: int | None = None) -> str:
     """A hash of any JSON value; each number of collisions results in another hash."""
+    return safe_hash(orjson.dumps([value, collisions], option=orjson.OPT_SORT_KEYS))
+
+
+def safe_hash(content: bytes) -> str:
+    """FNV-1a of 32 bits, in Kubernetes' alphabet."""
     number = 2166136261
-    for byte in orjson.dumps([value, collisions], option=orjson.OPT_SORT_KEYS):
+    for byte in content:
         number = (number ^ byte) * 16777619 & 0xFFFFFFFF
-    return "".join(_LETTERS[int(digit)] for digit in str(number))
+    return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import quantity, selectors
+from volcano_py.sandbox.apiserver.apimachinery.metadata import subdomain_errors
 from volcano_py.sandbox.controllers.node import node_selector
 
 Object = dict[str, Any]
@@ -83,7 +84,7 @@ def provision(claim: Object, storage_class: Object, node: str) -> Object:
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
         "storageClassName": storage_class["metadata"]["name"],
         "claimRef": claim_reference(claim),
-        "csi": {"driver": storage_class["provisioner"], "volumeHandle": name},
+        **_source(storage_class["provisioner"], name),
     }
     if storage_class.get("mountOptions"):
         spec["mountOptions"] = storage_class["mountOptions"]
@@ -96,6 +97,14 @@ def provision(claim: Object, storage_class: Object, node: str) -> Object:
         "metadata": {"name": name, "annotations": annotations},
         "spec": spec,
     }
+
+
+def _source(provisioner: str, name: str) -> Object:
+    """Where a volume is: that of a CSI driver, or, for a provisioner whose name is none of a driver, a path of its
+    node."""
+    if len(provisioner) <= 63 and not subdomain_errors(provisioner.lower()):
+        return {"csi": {"driver": provisioner, "volumeHandle": name}}
+    return {"hostPath": {"path": f"/var/lib/volumes/{name}", "type": "DirectoryOrCreate"}}
 
 
 def claim_reference(claim: Object) -> Object:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from volcano_py.kube import Informer, KubeError
@@ -269,11 +270,12 @@ class Audit:
             if candidates.get(key) != (uid, what):
                 continue
             task = self._cache.model.tasks[key]
-            if what == "bind":
-                self._cache.resync.add(Bind(task.namespace, task.name, uid, task.node, task.job))
-            else:
-                self._cache.resync.add(Evict(task.namespace, task.name, uid, task.job, "cache-audit"))
-            self._report(Drift("Pod", key, uid, "assumed", what, f"to node {task.node}", "the pod as it is read now"))
+            drift = Drift("Pod", key, uid, "assumed", what, f"to node {task.node}", "the pod as it is read now")
+            op: Bind | Evict = Bind(task.namespace, task.name, uid, task.node, task.job)
+            if what == "eviction":
+                op = Evict(task.namespace, task.name, uid, task.job, "cache-audit")
+            # A pod that has what the model assumes is no drift: only its watch event is late.
+            self._cache.resync.add(op, partial(self._report, drift))
 
     def _abandoned(self) -> Iterator[tuple[str, tuple[str, str]]]:
         suspects = [(key, task) for key, task in self._cache.model.tasks.items() if modelled.assumed(task)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fault
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindStep, PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.plan import Bind
@@ -18,9 +17,8 @@ class Binding:
     together: whether no member of a gang is bound before the steps of all (deviation gang-pre-bind)
     """
 
-    def __init__(self, registration: CallbackRegistration, node_names: Sequence[str], together: bool) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks, node_names: Sequence[str], together: bool) -> None:
+        self.callbacks = callbacks
         self._node_names = node_names
         self._together = together
         self._pre_bind_concerns: dict[str, Callable[[Task], bool]] = {}
@@ -43,10 +41,10 @@ class Binding:
         Flag: none.
         On error: the tasks of the job are not bound in this session.
         """
-        self._registration.add("pre_bind", fn)
-        self._pre_bind_concerns.pop(self._registration.plugin, None)
+        self.callbacks.add("pre_bind", fn)
+        self._pre_bind_concerns.pop(self.callbacks.plugin, None)
         if concerns is not None:
-            self._pre_bind_concerns[self._registration.plugin] = concerns
+            self._pre_bind_concerns[self.callbacks.plugin] = concerns
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
         """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""

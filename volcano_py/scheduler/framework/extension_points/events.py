@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.callbacks import Callbacks
 from volcano_py.scheduler.model.jobs.task import Task
 
 Allocated = Callable[[Task, int], str | None]
@@ -34,9 +34,8 @@ class Handler(NamedTuple):
 class Events:
     """Calls the plugins when the session places or evicts tasks."""
 
-    def __init__(self, registration: CallbackRegistration) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
         self.handlers: list[Handler] = []
         self._of_class: dict[int, list[Handler]] = {}
         """The handlers that concern the tasks of a class, by the ID of the class."""
@@ -71,7 +70,7 @@ class Events:
         On error: the placement fails with the error; an eviction goes on.
         """
         traces = leaves_traces or (allocate is not None and deallocate is None)
-        made = Handler(self._registration.plugin, allocate, deallocate, simulated, traces, allocate_run, concerns, held)
+        made = Handler(self.callbacks.plugin, allocate, deallocate, simulated, traces, allocate_run, concerns, held)
         self.handlers.append(made)
         self._of_class.clear()
 

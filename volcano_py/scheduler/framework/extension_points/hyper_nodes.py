@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from volcano_py.scheduler.framework.callbacks import Fault
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fault
 from volcano_py.scheduler.framework.extension_points.open_session import OpenSession
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.framework.search.label_domains import domains_for, domains_of_group, scores_of
@@ -22,9 +21,8 @@ Gradient = list[list[str]]
 class NetworkDomains:
     """In which domains of the network a job is tried, and which HyperNode is best."""
 
-    def __init__(self, registration: CallbackRegistration, session: OpenSession) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks, session: OpenSession) -> None:
+        self.callbacks = callbacks
         self._session = session
 
     def add_job_gradient(self, fn: Callable[[SessionJob, str, str], Gradient]) -> None:
@@ -35,7 +33,7 @@ class NetworkDomains:
         Flag: enabledHyperNodeGradient.
         On error: the job is tried nowhere.
         """
-        self._registration.add("job_gradient", fn)
+        self.callbacks.add("job_gradient", fn)
 
     def job_gradients(self, job: SessionJob, hyper_node: str, purpose: str) -> Gradient:
         """The domains below a HyperNode in which to try a job; for a native gang with a topology key, the domains of
@@ -54,7 +52,7 @@ class NetworkDomains:
         Flag: enabledHyperNodeGradient.
         On error: the sub-job is tried nowhere.
         """
-        self._registration.add("sub_job_gradient", fn)
+        self.callbacks.add("sub_job_gradient", fn)
 
     def sub_job_gradients(self, job: SessionJob, sub: SubJob, hyper_node: str, purpose: str) -> Gradient:
         """The domains below a HyperNode in which to try a sub-job."""
@@ -77,7 +75,7 @@ class NetworkDomains:
         Flag: enabledHyperNodeOrder.
         On error: the plugin adds nothing.
         """
-        self._registration.add("hyper_node_order", fn)
+        self.callbacks.add("hyper_node_order", fn)
 
     def hyper_node_scores(self, sub: SubJob, hyper_nodes: list[str]) -> dict[str, float]:
         """The score of each HyperNode."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.callbacks import Fault, Vote
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fault, Vote
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 
@@ -24,9 +23,8 @@ class Invalid(NamedTuple):
 class JobStates:
     """What plugins decide about a job as a whole."""
 
-    def __init__(self, registration: CallbackRegistration) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
         self._missing: dict[str, Missing] = {}
 
     def add_job_valid(self, fn: Callable[[SessionJob], Invalid | None]) -> None:
@@ -37,7 +35,7 @@ class JobStates:
         Flag: none.
         On error: the job is invalid with reason PluginError.
         """
-        self._registration.add("job_valid", fn)
+        self.callbacks.add("job_valid", fn)
 
     def job_valid(self, job: SessionJob) -> Invalid | None:
         """Why the job cannot be scheduled; None: it can."""
@@ -58,9 +56,9 @@ class JobStates:
         Flag: enableJobReady.
         On error: not ready.
         """
-        self._registration.add("job_ready", fn)
+        self.callbacks.add("job_ready", fn)
         if missing is not None:
-            self._missing[self._registration.plugin] = missing
+            self._missing[self.callbacks.plugin] = missing
 
     def job_ready(self, job: SessionJob) -> bool:
         """Whether the job's placed tasks may be bound."""
@@ -82,7 +80,7 @@ class JobStates:
         Flag: enableJobPipelined.
         On error: not pipelined.
         """
-        self._registration.add("job_pipelined", fn)
+        self.callbacks.add("job_pipelined", fn)
 
     def job_pipelined(self, job: SessionJob) -> bool:
         """Whether the job keeps the capacity that it waits for."""
@@ -96,7 +94,7 @@ class JobStates:
         Flag: enabledSubJobReady.
         On error: not ready.
         """
-        self._registration.add("sub_job_ready", fn)
+        self.callbacks.add("sub_job_ready", fn)
 
     def sub_job_ready(self, job: SessionJob, sub: SubJob) -> bool:
         """Whether the sub-job's placed tasks may be bound; without policies the job decides."""
@@ -110,7 +108,7 @@ class JobStates:
         Flag: enabledSubJobPipelined.
         On error: not pipelined.
         """
-        self._registration.add("sub_job_pipelined", fn)
+        self.callbacks.add("sub_job_pipelined", fn)
 
     def sub_job_pipelined(self, job: SessionJob, sub: SubJob) -> bool:
         """Whether the sub-job keeps the capacity that it waits for; without policies the job decides."""
@@ -124,7 +122,7 @@ class JobStates:
         Flag: enableJobStarving.
         On error: the job does not starve.
         """
-        self._registration.add("job_starving", fn)
+        self.callbacks.add("job_starving", fn)
 
     def job_starving(self, job: SessionJob) -> bool:
         """Whether pods may be evicted for the job."""
@@ -138,7 +136,7 @@ class JobStates:
         Flag: enableJobEnqueued.
         On error: the job stays Pending.
         """
-        self._registration.add("job_enqueueable", fn)
+        self.callbacks.add("job_enqueueable", fn)
 
     def job_enqueueable(self, job: SessionJob) -> bool:
         """Whether the job's PodGroup may become Inqueue."""
@@ -152,7 +150,7 @@ class JobStates:
         Flag: enableJobEnqueued.
         On error: the other plugins are called nevertheless.
         """
-        self._registration.add("job_enqueued", fn)
+        self.callbacks.add("job_enqueued", fn)
 
     def job_enqueued(self, job: SessionJob) -> None:
         """Notify the plugins that the job's PodGroup has become Inqueue."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fault
 from volcano_py.scheduler.framework.search.fit_errors import Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Filter, Scope, Score
 from volcano_py.scheduler.framework.search.node_view import NodeView, ViewedSession
@@ -22,9 +21,8 @@ from volcano_py.scheduler.model.jobs.task import Task
 class NodeRules:
     """Which nodes accept a task, and which is best."""
 
-    def __init__(self, registration: CallbackRegistration, session: ViewedSession) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks, session: ViewedSession) -> None:
+        self.callbacks = callbacks
         self._session = session
         self._filters: dict[str, list[Filter]] = defaultdict(list)
         self._scores: dict[str, list[Score]] = defaultdict(list)
@@ -53,10 +51,10 @@ class NodeRules:
         Flag: enablePredicate.
         On error: the task is rejected.
         """
-        self._registration.add("pre_predicate", fn)
-        self._pre_predicate_concerns.pop(self._registration.plugin, None)
+        self.callbacks.add("pre_predicate", fn)
+        self._pre_predicate_concerns.pop(self.callbacks.plugin, None)
         if concerns is not None:
-            self._pre_predicate_concerns[self._registration.plugin] = concerns
+            self._pre_predicate_concerns[self.callbacks.plugin] = concerns
         self._unconcerned.clear()
 
     def pre_predicate(self, task: Task) -> str | None:
@@ -117,7 +115,7 @@ class NodeRules:
         Flag: enablePredicate.
         On error: the node is rejected with the reason "plugin … failed".
         """
-        self.add_filters(plain_filter(self._registration.plugin, self._session, fn, scope, follows_dry_runs))
+        self.add_filters(plain_filter(self.callbacks.plugin, self._session, fn, scope, follows_dry_runs))
 
     def add_filters(self, *filters: Filter, after_pre_predicate: bool = False) -> None:
         """The array form of `add_predicate`: rules that are called in this order. A rule may have the field
@@ -125,11 +123,11 @@ class NodeRules:
 
         `after_pre_predicate`: they reject every task for which this plugin's pre_predicate was not called.
         """
-        plugin = self._registration.plugin
+        plugin = self.callbacks.plugin
         self._filters[plugin] += filters
         if after_pre_predicate:
             self._needs_pre_predicate.add(plugin)
-        self._registration.add("predicate", _nothing)
+        self.callbacks.add("predicate", _nothing)
 
     def add_node_order(self, fn: Callable[[Task, NodeView], float], *, scope: Scope = DOMAIN) -> None:
         """Score one node for a task: higher is better.
@@ -141,13 +139,13 @@ class NodeRules:
         Flag: enableNodeOrder.
         On error: the plugin adds nothing for this node.
         """
-        self.add_scores(plain_score(self._registration.plugin, self._session, fn, scope))
+        self.add_scores(plain_score(self.callbacks.plugin, self._session, fn, scope))
 
     def add_scores(self, *scores: Score) -> None:
         """The array form of `add_node_order`. A score's `batch` selects in which of Volcano's two sums it counts."""
-        plugin = self._registration.plugin
+        plugin = self.callbacks.plugin
         self._scores[plugin] += scores
-        self._registration.add("node_order", _nothing)
+        self.callbacks.add("node_order", _nothing)
 
     def rules_of(self, plugin: str) -> list[Filter | Score]:
         """The filters and scores that a plugin has added, in its order."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.framework.callbacks import Callback
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration, Comparable
+from volcano_py.scheduler.framework.callbacks import Callback, Callbacks
+from volcano_py.scheduler.framework.extension_points.table import Comparable
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.sub_job import SubJob
 from volcano_py.scheduler.model.jobs.task import Task
@@ -40,9 +40,8 @@ class TaskRank(NamedTuple):
 class Orders:
     """Which job, task or queue comes first."""
 
-    def __init__(self, registration: CallbackRegistration) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
         self.task_order_moves = False
         """Whether placing a task can change the order of the job's other tasks."""
         self._own_orders: set[str] = set()
@@ -61,8 +60,8 @@ class Orders:
         Flag: enableJobOrder.
         On error: the plugin's key is 0 for this job.
         """
-        self._registration.add("job_order", fn)
-        (self._own_orders.add if own else self._own_orders.discard)(self._registration.plugin)
+        self.callbacks.add("job_order", fn)
+        (self._own_orders.add if own else self._own_orders.discard)(self.callbacks.plugin)
 
     def keep_ranks(self) -> None:
         """Keep the ranks of jobs if all orders permit it; called when the enabled callbacks are known."""
@@ -85,11 +84,6 @@ class Orders:
             job.rank = self.callbacks.key("job_order", job)
         return job.rank
 
-    def job_compare(self, left: SessionJob, right: SessionJob) -> int:
-        """−1, 0 or 1 by the plugins' keys alone."""
-        a, b = self.job_rank(left), self.job_rank(right)
-        return (a > b) - (a < b)
-
     def add_sub_job_order(self, fn: Callable[[SubJob], Comparable]) -> None:
         """Order the sub-jobs of a job: the sub-job with the lower key comes first.
 
@@ -99,7 +93,7 @@ class Orders:
         Flag: enabledSubJobOrder.
         On error: the plugin's key is 0 for this sub-job.
         """
-        self._registration.add("sub_job_order", fn)
+        self.callbacks.add("sub_job_order", fn)
 
     def sub_job_key(self, sub: SubJob) -> tuple[Any, ...]:
         """The sort key of a sub-job."""
@@ -116,7 +110,7 @@ class Orders:
         Flag: enableTaskOrder.
         On error: the plugin's key is 0 for this task.
         """
-        self._registration.add("task_order", fn)
+        self.callbacks.add("task_order", fn)
         self.task_order_moves |= moves
 
     def task_key(self, task: Task) -> tuple[Any, ...]:
@@ -139,7 +133,7 @@ class Orders:
         Flag: enableQueueOrder.
         On error: the plugin is skipped.
         """
-        self._registration.add("queue_order", fn)
+        self.callbacks.add("queue_order", fn)
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
         """Whether the left queue comes first."""
@@ -162,7 +156,7 @@ class Orders:
         Flag: none.
         On error: the plugin is skipped.
         """
-        self._registration.add("victim_queue_order", fn)
+        self.callbacks.add("victim_queue_order", fn)
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue | None) -> bool:
         """Whether victims of the left queue are evicted first."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from volcano_py.scheduler.framework.callbacks import Fault
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fault
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
@@ -44,9 +43,8 @@ HowMany = Callable[[Queue, Task, int], int]
 class QueueLimits:
     """The decisions of plugins that share the cluster among queues."""
 
-    def __init__(self, registration: CallbackRegistration) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
         self._how_many: dict[str, HowMany] = {}
         self._left: dict[str, AmountsLeft] = {}
 
@@ -58,7 +56,7 @@ class QueueLimits:
         Flag: enabledOverused.
         On error: the queue is overused.
         """
-        self._registration.add("overused", fn)
+        self.callbacks.add("overused", fn)
 
     def overused(self, queue: Queue) -> bool:
         """Whether nothing more is allocated to the queue in this cycle."""
@@ -78,11 +76,11 @@ class QueueLimits:
         Flag: enabledAllocatable.
         On error: it may not.
         """
-        self._registration.add("allocatable", fn)
+        self.callbacks.add("allocatable", fn)
         if how_many is not None:
-            self._how_many[self._registration.plugin] = how_many
+            self._how_many[self.callbacks.plugin] = how_many
         if left is not None:
-            self._left[self._registration.plugin] = left
+            self._left[self.callbacks.plugin] = left
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task."""
@@ -119,7 +117,7 @@ class QueueLimits:
         Flag: enabledAllocatable.
         On error: it may not.
         """
-        self._registration.add("simulate_allocatable", fn)
+        self.callbacks.add("simulate_allocatable", fn)
 
     def simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may hold one more task, within a dry run."""
@@ -133,7 +131,7 @@ class QueueLimits:
         Flag: enablePreemptive.
         On error: it may not.
         """
-        self._registration.add("preemptive", fn)
+        self.callbacks.add("preemptive", fn)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether the queue may reclaim capacity from other queues for these tasks."""
@@ -147,7 +145,7 @@ class QueueLimits:
         Flag: none.
         On error: no.
         """
-        self._registration.add("entitled", fn)
+        self.callbacks.add("entitled", fn)
 
     def entitled(self, queue: str, requested: Resource) -> bool:
         """Whether the queue is entitled to this amount in addition to what it holds."""
@@ -165,7 +163,7 @@ class QueueLimits:
         Flag: enableReclaimable.
         On error: it must not.
         """
-        self._registration.add("lends", fn)
+        self.callbacks.add("lends", fn)
 
     def lends(self, loan: Loan) -> float | None:
         """The price of a unit; None: it must not be evicted."""

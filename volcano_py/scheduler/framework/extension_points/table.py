@@ -1,13 +1,10 @@
-"""The table of all extension points, with Volcano's name and the flag that enables each, and the registration of
-callbacks. Volcano: the fields of Session, and the flags of PluginOption."""
+"""The table of all extension points, with Volcano's name and the flag that enables each. Volcano: the fields of
+Session, and the flags of PluginOption."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
-
-from volcano_py.scheduler.framework.callbacks import Callbacks
 
 
 class Group(Enum):
@@ -72,50 +69,10 @@ POINTS: dict[str, Point] = {
     "event_handler": Point(EVENTS, "add_event_handler", None, "AddEventHandler"),
 }
 """Name of the extension point → how it is registered and enabled."""
-_FLAGS = {name: point.flag for name, point in POINTS.items()}
+FLAGS_OF_POINTS = {name: point.flag for name, point in POINTS.items()}
 
 
 class Comparable(Protocol):
     """A sort key: numbers, text, tuples of them."""
 
     def __lt__(self, other: Any, /) -> bool: ...
-
-
-class PluginRegistration:
-    """The context in which the callbacks of one plugin are added."""
-
-    __slots__ = ("_plugin", "_registration")
-
-    def __init__(self, registration: CallbackRegistration, plugin: str) -> None:
-        self._registration = registration
-        self._plugin = plugin
-
-    def __enter__(self) -> None:
-        self._registration.current = self._plugin
-
-    def __exit__(self, *_: object) -> None:
-        self._registration.current = ""
-
-
-class CallbackRegistration:
-    """Adds callbacks: which plugin is adding them, and those of all plugins. One for all groups of extension points."""
-
-    def __init__(self) -> None:
-        self.callbacks = Callbacks(_FLAGS)
-        self.current = ""
-        """The plugin that registers now; empty: none does."""
-
-    def of(self, plugin: str) -> PluginRegistration:
-        """Callbacks that are added within this context belong to this plugin."""
-        return PluginRegistration(self, plugin)
-
-    @property
-    def plugin(self) -> str:
-        """The plugin whose `on_session_open` runs. Raises RuntimeError at any other time."""
-        if not self.current:
-            raise RuntimeError("callbacks can be added only in on_session_open")
-        return self.current
-
-    def add(self, point: str, fn: Callable[..., Any], basis: Any = None) -> None:
-        """Add a callback of this plugin."""
-        self.callbacks.add(point, self.current or self.plugin, fn, basis)

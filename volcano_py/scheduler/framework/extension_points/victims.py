@@ -12,10 +12,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from volcano_py.scheduler.framework.callbacks import Fn, Tier, name_of
+from volcano_py.scheduler.framework.callbacks import Callbacks, Fn, Tier, name_of
 from volcano_py.scheduler.framework.deviations import Deviations
 from volcano_py.scheduler.framework.extension_points.queues import QueueLimits
-from volcano_py.scheduler.framework.extension_points.table import CallbackRegistration
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.jobs.session_jobs import SessionJobs
 from volcano_py.scheduler.model.jobs.task import Task
@@ -53,11 +52,8 @@ class VictimSelection:
     jobs: the order of the jobs decides where no plugin has a reason
     """
 
-    def __init__(
-        self, registration: CallbackRegistration, deviations: Deviations, limits: QueueLimits, jobs: SessionJobs
-    ) -> None:
-        self._registration = registration
-        self.callbacks = registration.callbacks
+    def __init__(self, callbacks: Callbacks, deviations: Deviations, limits: QueueLimits, jobs: SessionJobs) -> None:
+        self.callbacks = callbacks
         self._deviations = deviations
         self._limits = limits
         self._jobs = jobs
@@ -73,7 +69,7 @@ class VictimSelection:
         Flag: enablePreemptable.
         On error: no victims.
         """
-        self._registration.add("preemptable", fn, basis)
+        self.callbacks.add("preemptable", fn, basis)
 
     def preemptable(self, preemptor: Task, candidates: Victims) -> Victims:
         """The candidates that the task may preempt."""
@@ -94,7 +90,7 @@ class VictimSelection:
         Flag: enablePreemptable.
         On error: no victims.
         """
-        self._registration.add("outranked", fn)
+        self.callbacks.add("outranked", fn)
 
     def add_reclaimable(self, fn: VictimsFn, *, basis: Basis = Basis.CLAIM) -> None:
         """Return the candidates that a task may reclaim from other queues, in their order; None: the plugin abstains.
@@ -106,7 +102,7 @@ class VictimSelection:
         Flag: enableReclaimable.
         On error: no victims.
         """
-        self._registration.add("reclaimable", fn, basis)
+        self.callbacks.add("reclaimable", fn, basis)
 
     def reclaimable(self, reclaimer: Task, candidates: Victims) -> Victims:
         """The candidates that the task may reclaim."""
@@ -124,7 +120,7 @@ class VictimSelection:
         Flag: none.
         On error: no victims.
         """
-        self._registration.add("unified_evictable", fn, basis)
+        self.callbacks.add("unified_evictable", fn, basis)
 
     def unified_evictable(self, context: EvictionContext, candidates: Victims) -> Victims:
         """The candidates that may be evicted for a gang."""
@@ -139,7 +135,7 @@ class VictimSelection:
         Flag: enabledVictim.
         On error: the plugin names none.
         """
-        self._registration.add("victim_tasks", fn)
+        self.callbacks.add("victim_tasks", fn)
 
     def victim_tasks(self, tasks: Victims) -> Victims:
         """The tasks that should be evicted, regardless of pending tasks."""

@@ -83,17 +83,10 @@ class LocalFilter(Protocol):
     def filter_node(self, task: Task, node: int) -> int: ...
 
 
-class FollowsDryRuns(Protocol):
-    """An optional field of filters, False for those without it."""
-
-    follows_dry_runs: bool
-    """Whether preempt calls the filter again after each eviction of a dry run, because it reads what the evicted pods
-    hold, such as devices. The filters of predicates do not: there a dry run frees capacity only, as in Volcano. The
-    plugin must follow evictions with an event handler."""
-
-
 def follows_dry_runs(rule: Filter) -> bool:
-    """Whether dry runs call a filter again (`FollowsDryRuns`)."""
+    """Whether preempt calls a filter again after each eviction of a dry run, because it reads what the evicted pods
+    hold, such as devices: an optional field of filters with this name. The filters of predicates do not have it: there
+    a dry run frees capacity only, as in Volcano. The plugin must follow evictions with an event handler."""
     return bool(getattr(rule, "follows_dry_runs", False))
 
 

@@ -16,13 +16,11 @@ from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.devices.device_allocation import allocation_of
 from volcano_py.scheduler.rules.devices.device_choice import DeviceChoice, DeviceDecision, DeviceRejection
-
-EVERYWHERE = -1
-"""An entry of the log: any node may have changed."""
+from volcano_py.scheduler.rules.kept_codes import EVERYWHERE
 
 
 class ClaimBook(DeviceChoice):
-    """See the module. `log`: columns of nodes whose results may have changed, in order."""
+    """See the module. `log`: as in `kept_codes`."""
 
     free_again: set[str]
     """Claims whose pods all leave: their devices are released later."""

@@ -4,6 +4,7 @@ DynamicResources.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,11 +17,11 @@ from volcano_py.scheduler.model.claims.group_claims import reserved_for_group
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.noderules.devices.claim_book import EVERYWHERE, ClaimBook
-from volcano_py.scheduler.noderules.normalise import default_normalise
+from volcano_py.scheduler.noderules.devices.claim_book import ClaimBook
 from volcano_py.scheduler.rules.devices.alternatives import has_alternatives, rank_of
-from volcano_py.scheduler.rules.devices.device_choice import DeviceDecision
 from volcano_py.scheduler.rules.devices.device_steps import device_steps
+from volcano_py.scheduler.rules.kept_codes import KeptCodes
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 
 
 def book_of(session: Session) -> ClaimBook:
@@ -37,7 +38,7 @@ class DynamicResourcesRule:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[int, tuple[Codes, int]] = {}
+        self._kept = KeptCodes(len(session.table))
         # With the claims of victims counted as free, an eviction can help.
         code = FitCode.UNSCHEDULABLE if session.deviations.pipelined_claims else FitCode.UNRESOLVABLE
         self.reasons = [
@@ -54,15 +55,7 @@ class DynamicResourcesRule:
         demand = task.claims.devices
         assert demand is not None
         book = book_of(self._session)
-        codes, position = self._known.get(task.spec_class.id, (None, 0))
-        changed = set(book.log[position:])
-        if codes is None or EVERYWHERE in changed:
-            codes = np.zeros(len(self._session.table), dtype=np.int8)
-            changed = set(range(len(codes)))
-        for node in changed:
-            found = book.decide(demand, node)
-            codes[node] = 0 if isinstance(found, DeviceDecision) else found
-        self._known[task.spec_class.id] = (codes, len(book.log))
+        codes = self._kept.of(task.spec_class.id, book.log, partial(book.code, demand))
         if not self._session.deviations.scored_claims and self._cannot_be_scored(demand):
             return self._only_one(task, codes)
         return codes
@@ -105,7 +98,7 @@ class DynamicResourcesScore:
         assert demand is not None
         book = book_of(self._session)
         raw = np.array([rank_of(book.decide(demand, int(node))) for node in candidates], dtype=np.float64)
-        return default_normalise(raw, reverse=False)
+        return share_of_highest(raw, reverse=False)
 
 
 def claim_problem(session: Session, task: Task) -> str | None:

@@ -6,6 +6,7 @@ compete for existing volumes, each pod is evaluated by itself.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,9 +18,10 @@ from volcano_py.scheduler.model.claims.volume_demand import VolumeDemand
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.pre_bind import PreBindSteps
 from volcano_py.scheduler.model.jobs.task import Task
+from volcano_py.scheduler.rules.kept_codes import KeptCodes
 from volcano_py.scheduler.rules.volumes.binding import TEXTS, bound_codes, provision_codes
 from volcano_py.scheduler.rules.volumes.steps import binding_steps
-from volcano_py.scheduler.rules.volumes.volume_book import EVERYWHERE, VolumeBook, VolumeDecision
+from volcano_py.scheduler.rules.volumes.volume_book import VolumeBook
 
 REASONS = [Reason(text, FitCode.UNRESOLVABLE) for text in TEXTS[:-1]] + [Reason(TEXTS[-1], FitCode.ERROR)]
 _TOGETHER = {(a, b): i for i, (a, b) in enumerate(((1, 2), (1, 3), (2, 4), (3, 4)), len(REASONS) + 1)}
@@ -63,7 +65,7 @@ class VolumeMatching:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[int, tuple[Codes, int]] = {}
+        self._kept = KeptCodes(len(session.table))
         self._bound: dict[int, Codes] = {}
 
     def applies(self, task: Task) -> bool:
@@ -74,15 +76,7 @@ class VolumeMatching:
         demand = task.claims.volumes
         assert demand is not None
         book = book_of(self._session)
-        codes, position = self._known.get(task.spec_class.id, (None, 0))
-        changed = set(book.log[position:])
-        if codes is None or EVERYWHERE in changed:
-            codes = np.zeros(len(self._session.table), dtype=np.int8)
-            changed = set(range(len(codes)))
-        for node in changed:
-            found = book.decide(demand.waiting, demand.provisions, node)
-            codes[node] = 0 if isinstance(found, VolumeDecision) else found
-        self._known[task.spec_class.id] = (codes, len(book.log))
+        codes = self._kept.of(task.spec_class.id, book.log, partial(book.code, demand.waiting, demand.provisions))
         return _together(self._of_bound(task, demand), codes)
 
     def _of_bound(self, task: Task, demand: VolumeDemand) -> Codes:

@@ -1,38 +1,31 @@
 """capacity: queues deserve the amounts of their specs, flat or in a tree. Volcano: plugin capacity.
 
-This module contains the callbacks; `queue_tree` builds the tree and its sums. Without the deviation partial-hierarchy,
+This module contains the callbacks about orders, admission and placing, `victims` those about victims; `queue_tree`
+builds the tree and its sums. Without the deviation partial-hierarchy,
 no job is admitted, placed or reclaimed from while the hierarchy is invalid, and the sums are not updated with tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from msgspec import field
 
 from volcano_py.scheduler.framework.callbacks import Vote
-from volcano_py.scheduler.framework.extension_points.queues import Loan, QueueLimit
-from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
+from volcano_py.scheduler.framework.extension_points.queues import QueueLimit
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.jobs.victim_order import victims_queue
-from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
-from volcano_py.scheduler.model.resource import MAX, ZERO, Resource, intersection
+from volcano_py.scheduler.model.resource import MAX, Resource
 from volcano_py.scheduler.model.resource_names import PODS
-from volcano_py.scheduler.plugins.capacity.arguments import CapacityArguments
 from volcano_py.scheduler.plugins.capacity.causes import admission_cause, limit_cause
 from volcano_py.scheduler.plugins.capacity.device_quota import DeviceQuotas
 from volcano_py.scheduler.plugins.capacity.queue_tree import QueueNode, QueueTree, flat, tree
 from volcano_py.scheduler.plugins.capacity.reserved import reserved
+from volcano_py.scheduler.plugins.capacity.victims import CapacityVictims
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
-from volcano_py.scheduler.plugins.queue_shares.lending import (
-    is_above,
-    keeps_guarantee,
-    lends_any,
-    price,
-    stays_within,
-)
 from volcano_py.scheduler.plugins.queue_shares.within import within
 
 _GAUGES = [
@@ -46,17 +39,22 @@ class Capacity(Plugin):
 
     name = "capacity"
 
-    Arguments = CapacityArguments
-    arguments: CapacityArguments
+    class Arguments(PluginArguments):
+        ancestor_reclaim_level: int = field(default=0, name="ancestorReclaimLevel")
+        """The number of ancestors whose deserved amounts reclaim checks."""
+        dra: bool = field(default=True, name="capacity.DynamicResourceAllocationEnable")
+        """Whether queues limit devices (`deviceclass/<class>` in their spec), with the feature gate
+        DynamicResourceAllocation."""
+        dra_consumable: bool = field(default=True, name="capacity.DRAConsumableCapacityEnable")
+        """Whether they limit the capacity of devices as well (`<dimension>.deviceclass/<class>`), with the feature gate
+        DRAConsumableCapacity."""
 
-    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
-        super().__init__(arguments)
-        read = self.arguments
-        self.level = max(read.ancestor_reclaim_level, 0)
+    arguments: Arguments
 
     def on_session_open(self, session: Session) -> None:
         self.session = session
         self.hierarchy = session.enabled(self.name, "enableHierarchy")
+        self.levels = max(self.arguments.ancestor_reclaim_level, 0) if self.hierarchy else 0
         self.live_branches = session.deviations.live_branch_shares
         self.tree: QueueTree = tree(session) if self.hierarchy else flat(session)
         if self.tree.problem:
@@ -76,10 +74,10 @@ class Capacity(Plugin):
         session.add_preemptive(self._preemptive)
         session.add_job_enqueueable(self._enqueueable)
         session.add_job_enqueued(self._enqueued)
-        session.add_reclaimable(self._reclaimable)
-        session.add_lends(self._lends)
-        self.named: dict[str, frozenset[str]] = {}
-        session.add_unified_evictable(self._evictable)
+        victims = CapacityVictims(session, self.tree, self.levels)
+        session.add_reclaimable(victims.reclaimable)
+        session.add_lends(victims.lends)
+        session.add_unified_evictable(victims.evictable)
         self.reserved = reserved(session) if session.moves.removes_queue_gates else {}
         session.add_event_handler(
             lambda task, _: self._moved(task, +1),
@@ -189,8 +187,7 @@ class Capacity(Plugin):
         request = Resource()
         for t in tasks:
             request.add(t.request)
-        levels = self.level if self.hierarchy else 0
-        for q in [node, *self.tree.ancestors(node, levels)]:
+        for q in [node, *self.tree.ancestors(node, self.levels)]:
             used = q.allocated.clone().add(request)
             # Of an ancestor, only what it deserves counts: its limit changes with each victim below it.
             if q is node and not used.less_equal_dimension(q.real_capability, request)[0]:
@@ -271,122 +268,6 @@ class Capacity(Plugin):
             else:
                 q.held.sub_unchecked(task.request)
 
-    # ---- victims ----------------------------------------------------------------------------------------
-
-    def _reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
-        if self.tree.problem:
-            return []
-        mine = self.session.jobs.get(reclaimer.job)
-        own = self.tree.nodes.get(mine.queue) if mine is not None else None
-        left: dict[str, Resource] = {}
-        victims: list[Task] = []
-        order = victims_queue(self.session, candidates, reclaimer)
-        while order:
-            v = order.pop()
-            job = self.session.jobs.get(v.job)
-            node = self.tree.nodes.get(job.queue) if job is not None else None
-            if node is None or not intersection(v.request, reclaimer.request, ignore_pods=True):
-                continue
-            allocated = _rest_of(node, left)
-            if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
-                continue
-            if not intersection(v.request, node.deserved):
-                if own is not None and self._kin_without_claim(reclaimer, own, node):
-                    continue
-            elif not allocated.greater_partly_relevant(node.deserved, v.request)[0]:
-                continue
-            checked = self._ancestors_give(v, node, own, left)
-            if checked is None:
-                continue
-            for name in (node.name, *checked):
-                left[name].sub_unchecked(v.request)
-            victims.append(v)
-        return victims
-
-    def _kin_without_claim(self, reclaimer: Task, own: QueueNode, other: QueueNode) -> bool:
-        """Whether the queues have a common ancestor and the reclaimer requests no resource that its queue deserves."""
-        if not self.hierarchy or not self.level:
-            return False
-        near = {q.name for q in self.tree.ancestors(own, self.level)}
-        kin = any(q.name in near for q in self.tree.ancestors(other, self.level))
-        return kin and not intersection(reclaimer.request, own.deserved)
-
-    def _ancestors_give(
-        self, victim: Task, node: QueueNode, own: QueueNode | None, left: dict[str, Resource]
-    ) -> list[str] | None:
-        """The ancestors that lose with the victim's queue; None: one of them must not."""
-        if not self.hierarchy or not self.level:
-            return []
-        checked = []
-        mine = self.tree.ancestors(own, self.level) if own is not None else []
-        for i, q in enumerate(self.tree.ancestors(node, self.level)):
-            if i < len(mine) and mine[i].name == q.name:
-                continue
-            allocated = _rest_of(q, left)
-            claimed = intersection(victim.request, q.deserved)
-            if claimed and not allocated.greater_partly_relevant(q.deserved, victim.request)[0]:
-                return None
-            checked.append(q.name)
-        return checked
-
-    def _evictable(self, context: EvictionContext, candidates: list[Task]) -> list[Task]:
-        if context.kind == "gangpreempt":
-            return candidates
-        if self.tree.problem:
-            return []
-        left: dict[str, Resource] = {}
-        victims = []
-        for v in candidates:
-            job = self.session.jobs.get(v.job)
-            node = self.tree.nodes.get(job.queue) if job is not None else None
-            if node is None:
-                continue
-            allocated = _rest_of(node, left)
-            if not node.guarantee.less_equal(allocated.clone().sub_unchecked(v.request), ZERO):
-                continue
-            immediate = not intersection(v.request, node.deserved)
-            if immediate or allocated.greater_partly_relevant(node.deserved, v.request)[0]:
-                allocated.sub_unchecked(v.request)
-                victims.append(v)
-        return victims
-
-    def _lends(self, loan: Loan) -> float | None:
-        """See `QueueLimits.add_lends`. Queues are compared just below their last common ancestor."""
-        mine, lender = self.tree.nodes.get(loan.queue.name), self.tree.nodes.get(loan.lender.name)
-        if self.tree.problem or mine is None or lender is None:
-            return None
-        a, b = self.tree.below_common(mine, lender)
-        named = self._named(a)
-        if not stays_within(a, loan.requested, named):
-            return None
-        short = loan.short & named
-        if not lends_any(b, loan.unit, short):
-            return None
-        below_common = lender.branch[lender.branch.index(b) :]
-        if not all(keeps_guarantee(q, loan.unit) for q in below_common):
-            return None
-        for q in below_common[1:]:
-            # Within the subtree of the lender, queues above their own share lend first.
-            if not any(is_above(q, d) for d in short) and any(
-                is_above(other, d) for other in q.path[-1].children for d in short
-            ):
-                return None
-        return price(b, loan.unit, self.session.total)
-
-    def _named(self, node: QueueNode) -> frozenset[str]:
-        """The resources of which a queue on the level of this one deserves some."""
-        parent = node.path[-1].name if node.path else ""
-        found = self.named.get(parent)
-        if found is None:
-            if node.path:
-                deserved = [q.deserved for q in node.path[-1].children]
-            else:
-                deserved = [q.deserved for q in self.session.queues.values() if q.deserved is not None]
-                deserved += [q.deserved for q in self.tree.nodes.values()]
-            found = frozenset(d for amounts in deserved for d in amounts.names() if amounts[d] > 0 and d != PODS)
-            self.named[parent] = found
-        return found
-
     # ---- metrics ----------------------------------------------------------------------------------------
 
     def on_session_close(self, session: Session) -> None:
@@ -403,11 +284,3 @@ class Capacity(Plugin):
                         gauges.append((scalar, {"queue_name": q.name, "resource": name}, value))
             gauges.append(("queue_share", label, q.share))
             gauges.append(("queue_overused", label, float(q.share > 1)))
-
-
-def _rest_of(q: QueueNode, left: dict[str, Resource]) -> Resource:
-    """What a queue holds without the victims selected so far; `left` contains it by queue."""
-    rest = left.get(q.name)
-    if rest is None:
-        rest = left[q.name] = q.allocated.clone()
-    return rest

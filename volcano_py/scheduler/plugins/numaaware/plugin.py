@@ -18,9 +18,9 @@ from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.pod_qos import GUARANTEED, qos_of
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
-from volcano_py.scheduler.noderules.normalise import default_normalise
 from volcano_py.scheduler.plugins.numaaware.cpu_topology import Cpus, NumaNode, parse_cpus, read_numa
 from volcano_py.scheduler.plugins.numaaware.hints import NONE, Hint, choose, cpu_hints, nodes_in
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 
 _STATIC = "static"
 _EMPTY: Cpus = frozenset()
@@ -320,4 +320,4 @@ class _NumaScore:
         demand = self._plugin.demand(task)
         assert demand is not None, "applies has seen it"
         spans = np.array([self._plugin.spans(demand, node) for node in candidates.tolist()], dtype=np.float64)
-        return default_normalise(spans, reverse=True) * float(self._plugin.arguments.weight)
+        return share_of_highest(spans, reverse=True) * float(self._plugin.arguments.weight)

@@ -127,12 +127,13 @@ def fill(queues: list[Attributes], total: Resource) -> None:
 def attributes_of(session: Session) -> dict[str, Attributes]:
     """The attributes of the queues that have a job."""
     demands = demands_of(session.cluster)
+    guarantees = {name: guarantee_of(session, queue) for name, queue in session.queues.items()}
     guaranteed = Resource()
-    for queue in session.queues.values():
-        guaranteed.add(guarantee_of(session, queue))
+    for amount in guarantees.values():
+        guaranteed.add(amount)
     unguaranteed = exceeded_part(session.admissible, guaranteed)
     attributes = {
-        name: Attributes(known, demand, guarantee_of(session, known), unguaranteed)
+        name: Attributes(known, demand, guarantees[name], unguaranteed)
         for name, demand in sorted(demands.queues.items())
         if (known := session.queues.get(name)) is not None
     }

@@ -110,7 +110,7 @@ class PodClassViews:
                 view.fits_static &= _accepted(f, state, pod, columns)
         view.scores_static = np.zeros(len(columns), dtype=np.int64)
         for score, weight in active:
-            if _normalizes(score):
+            if score.normalizes():
                 raw = _scored(score, state, pod, columns)
                 if raw.size and raw.min() != raw.max():  # equal scores have no effect
                     view.relative.append((score, raw, weight))
@@ -201,7 +201,7 @@ class PodClassViews:
 
 def by_class(score: Score) -> bool:
     """Whether the results of a score are kept for equal pods."""
-    if not _normalizes(score):
+    if not score.normalizes():
         return score.scope is not DOMAIN
     return score.scope is STATIC and type(score).normalize_columns is not Score.normalize_columns
 
@@ -222,10 +222,6 @@ def first_rejection(filters: Sequence[Filter], state: CycleState, pod: PodInfo, 
 
 def _out_of_range(score: Score, value: int) -> PluginFault:
     return PluginFault(score.name, "NormalizeScore", f"the score {value} is outside of 0 to {MAX_SCORE}")
-
-
-def _normalizes(score: Score) -> bool:
-    return type(score).normalize is not Score.normalize
 
 
 def _accepted(plugin: Filter, state: CycleState, pod: PodInfo, nodes: AnyColumns) -> Bools:

@@ -208,6 +208,11 @@ class RootCycles:
         def nomination(queued: QueuedPod) -> str | None:
             return None if nodes is None else nodes.get(queued.pod.key, "")
 
+        members = [*(q for q, _ in leaf.not_found), *(q for q, _ in leaf.found), *leaf.untried]
+        if leaf.ok:  # a group above it fails: what its own pods found no longer counts
+            for queued in members:
+                self._report(queued.pod, NotFound(stated, frozenset(), nominated=nomination(queued)))
+            return members
         for queued, why in leaf.not_found:
             self._report(queued.pod, why._replace(nominated=nomination(queued)))
         with_node = ", ".join(filter(None, (attempt.UNSCHEDULABLE, stated, after)))
@@ -215,7 +220,7 @@ class RootCycles:
             self._report(queued.pod, NotFound(with_node, frozenset(), nominated=nomination(queued)))
         for queued in leaf.untried:
             self._report(queued.pod, NotFound(stated, frozenset(), nominated=nomination(queued)))
-        return [*(q for q, _ in leaf.not_found), *(q for q, _ in leaf.found), *leaf.untried]
+        return members
 
     def _failed(self, group: QueuedGroup, members: Sequence[QueuedPod], why: str) -> None:
         """An error for all pods of a group."""

@@ -23,8 +23,6 @@ class CycleState:
         self._values: dict[str, Any] = {}
         self.skip_filter: set[str] = set()
         """Plugins whose PreFilter returned skip."""
-        self.skip_score: set[str] = set()
-        """Plugins whose PreScore returned skip."""
         self.per_node: dict[str, Any] | None = None
         """Values that a plugin may keep by node name for equal pods; entries of nodes that change are dropped. None if
         rules that evaluate more than one node take part for this pod."""

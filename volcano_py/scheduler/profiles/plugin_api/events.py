@@ -110,6 +110,14 @@ def _is_another(pod: PodInfo, old: Any, new: Any) -> bool:
 
 EVERY_EVENT = Interest(frozenset(Kind), ~ActionType(0), _is_another)
 """Kubernetes: a plugin without EventsToRegister is registered for all events."""
+CAPACITY_EVENTS = (
+    Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN | ActionType.POD_LABEL | ActionType.TOLERATION),
+    Interest(
+        NODES,
+        ActionType.ADD | ActionType.ALLOCATABLE | ActionType.NODE_LABEL | ActionType.TAINT | ActionType.ANNOTATION,
+    ),
+)
+"""All events that release or add capacity, for a program outside that may reject a pod for any reason."""
 
 
 def check_interests(found: object) -> None:

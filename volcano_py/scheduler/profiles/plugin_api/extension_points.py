@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
+import numpy as np
 
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
@@ -188,7 +189,10 @@ class Score(ProfilePlugin, ABC):
         """The score of the node: 0 to 100 after `normalize`."""
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
-        """Normalize the scores of all nodes to 0 to 100, in place."""
+        """Normalize the scores of all nodes to 0 to 100, in place; by default with `normalize_columns`."""
+        if type(self).normalize_columns is not Score.normalize_columns:
+            values = self.normalize_columns(np.fromiter(scores.values(), dtype=np.int64, count=len(scores)))
+            scores.update(zip(scores, values.tolist(), strict=True))
 
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
         """The array form of `score`; as `filter_columns`."""
@@ -201,6 +205,11 @@ class Score(ProfilePlugin, ABC):
     def normalize_columns(self, scores: Ints) -> Ints:
         """The array form of `normalize`, required for a STATIC score that normalizes; equal scores stay equal."""
         return scores
+
+    @classmethod
+    def normalizes(cls) -> bool:
+        """Whether the plugin has one of both forms."""
+        return cls.normalize is not Score.normalize or cls.normalize_columns is not Score.normalize_columns
 
 
 class Reserve(ProfilePlugin, ABC):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import msgspec
+import numpy as np
 
 from volcano_py.api.affinity import NodeAffinity as NodeAffinityRules
 from volcano_py.api.affinity import PreferredSchedulingTerm
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.search.node_rules import STATIC
-from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, ActionType, Interest
@@ -29,6 +29,7 @@ from volcano_py.scheduler.rules.node_affinity import (
     required_of,
     selects,
 )
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 
 _REJECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
 _ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -74,14 +75,11 @@ class NodeAffinity(PreFilter, Filter, Score):
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return preference(self._terms(pod), node.node)
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
-        to_highest(scores, reverse=False)
-
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
         return nodes.of_model(preferences(nodes.model, self._terms(pod))) if isinstance(nodes, Columns) else None
 
     def normalize_columns(self, scores: Ints) -> Ints:
-        return columns_to_highest(scores, reverse=False)
+        return share_of_highest(scores, reverse=False).astype(np.int64)
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from volcano_py.api.core import Node
 from volcano_py.scheduler.framework.search.node_rules import STATIC
 from volcano_py.scheduler.model.jobs.tolerations import UNSCHEDULABLE_TAINT, tolerated
-from volcano_py.scheduler.profiles.attempts.normalise import columns_to_highest, to_highest
 from volcano_py.scheduler.profiles.columns import AnyColumns, Columns
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
 from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
@@ -16,6 +17,7 @@ from volcano_py.scheduler.profiles.plugin_api.node_info import NodeInfo
 from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.status import SUCCESS, Status, unresolvable
 from volcano_py.scheduler.rules.arrays import Bools, Ints
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 from volcano_py.scheduler.rules.taints import cordoned, disliked, repels
 
 _CORDONED = unresolvable("node(s) were unschedulable")
@@ -58,14 +60,11 @@ class TaintToleration(Filter, Score):
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return disliked(node.node, pod.tolerations)
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
-        to_highest(scores, reverse=True)
-
     def score_columns(self, pod: PodInfo, nodes: AnyColumns) -> Ints | None:
         return nodes.of_model(nodes.taints.disliked(pod.tolerations)) if isinstance(nodes, Columns) else None
 
     def normalize_columns(self, scores: Ints) -> Ints:
-        return columns_to_highest(scores, reverse=True)
+        return share_of_highest(scores, reverse=True).astype(np.int64)
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -66,6 +66,6 @@ def _scores(plugin: Score, attempt: SessionAttempt, at: Indices) -> Ints:
         raw = plugin.score_columns(pod, SomeColumns(columns, at))
     if raw is None:
         return normalized(plugin, state, pod, columns, at)
-    if type(plugin).normalize is Score.normalize:
+    if not plugin.normalizes():
         return in_range(raw, plugin.name)
     return normalize(plugin, state, pod, nodes, dict(zip((node.name for node in nodes), raw.tolist(), strict=True)))

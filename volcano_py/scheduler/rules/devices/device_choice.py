@@ -121,6 +121,11 @@ class DeviceChoice:
             return DeviceRejection.NO_DEVICES
         return DeviceRejection.ELSEWHERE if elsewhere else DeviceDecision(new, chosen)
 
+    def code(self, demand: ClaimDemand, node: int) -> int:
+        """0 if the node can serve the claims, else the DeviceRejection."""
+        found = self.decide(demand, node)
+        return 0 if isinstance(found, DeviceDecision) else int(found)
+
     def _needed(self, claim: dra.ResourceClaim, wanted: ExtendedClaim, node: int) -> dra.ResourceClaim | None:
         """The claim for the extended resources that the device plugins of a node do not offer. None: the claim exists
         already, with other requests."""
@@ -146,8 +151,7 @@ class DeviceChoice:
             codes, index = known.codes, self._cluster.nodes.index
             columns = [index[name] for name in changed if name in index]
         for node in columns:
-            found = self.decide(demand, node)
-            codes[node] = 0 if isinstance(found, DeviceDecision) else found
+            codes[node] = self.code(demand, node)
         if len(self._known) >= _MOST_CLASSES:
             self._known.clear()
         self._known[class_id] = _Known(codes, log.position, generations)

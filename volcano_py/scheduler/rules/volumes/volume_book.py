@@ -19,10 +19,8 @@ from volcano_py.scheduler.model.claims.volume_demand import Provision, WaitingCl
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.rules.arrays import Bools
+from volcano_py.scheduler.rules.kept_codes import EVERYWHERE
 from volcano_py.scheduler.rules.node_masks import node_mask
-
-EVERYWHERE = -1
-"""An entry of the log: any node may have changed."""
 
 
 class VolumeRejection(IntEnum):
@@ -41,7 +39,7 @@ class VolumeDecision(NamedTuple):
 
 
 class VolumeBook:
-    """See the module. `log`: columns of nodes whose results may have changed, in order."""
+    """See the module. `log`: as in `kept_codes`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -88,6 +86,11 @@ class VolumeBook:
             if not self._has_capacity(provision, node):
                 return VolumeRejection.NO_SPACE
         return VolumeDecision(bindings, [claim for claim, _ in to_make])
+
+    def code(self, waiting: Sequence[WaitingClaim], provisions: Sequence[Provision], node: int) -> int:
+        """0 if the node can serve the claims, else the VolumeRejection."""
+        found = self.decide(waiting, provisions, node)
+        return 0 if isinstance(found, VolumeDecision) else int(found)
 
     def topology(self, provision: Provision) -> Bools:
         """The nodes in a class's allowedTopologies."""

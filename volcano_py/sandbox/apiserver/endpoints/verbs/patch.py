@@ -143,7 +143,8 @@ async def apply(api: Api, request: Request) -> Result:
     faults = typed_faults(resource.type, config_set_source)
     if faults:
         gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-        where = f"({request.namespace}/{request.name}; {gvk})"
+        given = config["metadata"]
+        where = f"({given.get('namespace', '')}/{given.get('name', '')}; {gvk})"
         message = f"failed to create typed patch object {where}: {faults[0] if len(faults) == 1 else faults}"
         raise errors.StatusError(500, "", message)
     if (config.get("metadata") or {}).get("managedFields"):
@@ -213,11 +214,10 @@ def _decoded(api: Api, request: Request, value: Object) -> Object:
 def _check_config(request: Request, config: Object) -> None:
     resource = request.resource
     version, kind = config.get("apiVersion"), config.get("kind")
-    if not version or not kind:
-        missing = "Kind" if not kind else "apiVersion"
-        raise errors.bad_request(f"Object '{missing}' is missing in the applied configuration")
+    if not kind:
+        raise errors.bad_request("Object 'Kind' is missing in the applied configuration")
     if version != resource.api_version or kind != resource.kind:
-        group, _, short = str(version).rpartition("/")
+        group, _, short = str(version or "").rpartition("/")
         raise errors.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
     meta = config.get("metadata") or {}
     if not isinstance(meta, dict):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from volcano_py.sandbox.apiserver.apimachinery import features
-from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, invalid_value, required, too_many, unsupported
+from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, invalid_value, required, unsupported
+from volcano_py.sandbox.apiserver.registry import declared
 from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.registry.declared import Declared
 from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.registry.strategies.pod_validation import pod_spec_causes
 from volcano_py.sandbox.apiserver.registry.strategies.podspec import default_template
+from volcano_py.sandbox.apiserver.registry.strategies.root_groups import CLAIM, CONSTRAINTS, MODE
 from volcano_py.sandbox.apiserver.registry.strategy import Strategy
 
 Object = dict[str, Any]
@@ -72,30 +75,42 @@ def _admit_job_update(api: Api, new: Object, old: Object, request: Request) -> N
         new["spec"].pop("scheduling", None)
 
 
+_GANG = (Declared("minCount", least=1),)
+_POLICY = (Declared("basic", member=True), Declared("gang", lambda: _GANG, member=True))
+_SCHEDULING = (
+    Declared("schedulingPolicy", lambda: _POLICY, fixed=True),
+    Declared("schedulingConstraints", lambda: CONSTRAINTS, immutable=True),
+    Declared("disruptionMode", lambda: MODE, immutable=True),
+    Declared("resourceClaims", lambda: CLAIM, key="name", most=4, immutable=True),
+)
+_DECLARED = (Declared("scheduling", lambda: _SCHEDULING, fixed=True),)
+
+
 def _job(obj: Object, request: Request) -> list[Cause]:
-    return [*_job_spec(obj["spec"], "spec"), *_scheduling(obj["spec"].get("scheduling") or {}, "spec.scheduling")]
+    spec = obj["spec"]
+    return [*_job_spec(spec, "spec"), *_minimum(spec), *declared.causes(_DECLARED, spec, None, "spec")]
 
 
-def _scheduling(scheduling: Object, path: str) -> list[Cause]:
-    policy = scheduling.get("schedulingPolicy")
-    out: list[Cause] = []
-    if policy is not None and len(policy) != 1:
-        out.append(invalid_value(f"{path}.schedulingPolicy", policy, "must specify exactly one of: `basic`, `gang`"))
-    least = ((policy or {}).get("gang") or {}).get("minCount")
-    if least is not None and least < 1:
-        out.append(invalid_value(f"{path}.schedulingPolicy.gang.minCount", least, "must be greater than or equal to 1"))
-    topology = (scheduling.get("schedulingConstraints") or {}).get("topology") or ()
-    if len(topology) > 1:
-        out.append(too_many(f"{path}.schedulingConstraints.topology", len(topology), 1))
-    return out
+def _minimum(spec: Object) -> list[Cause]:
+    least = _policy(spec).get("gang", {}).get("minCount")
+    most = spec.get("parallelism", 1)
+    if least is None or least <= most:
+        return []
+    text = f"must not be greater than parallelism ({most})"
+    return [invalid_value("spec.scheduling.schedulingPolicy.gang.minCount", least, text)]
 
 
-def _without_minimum(scheduling: Object | None) -> Object | None:
-    """What never changes."""
-    policy = (scheduling or {}).get("schedulingPolicy") or {}
-    if scheduling is None or not policy.get("gang"):
-        return scheduling
-    return {**scheduling, "schedulingPolicy": {"gang": {}}}
+def _policy(spec: Object) -> Object:
+    return (spec.get("scheduling") or {}).get("schedulingPolicy") or {}
+
+
+def _scheduling_update(now: Object, before: Object) -> list[Cause]:
+    kinds = [_policy(spec) for spec in (now, before)]
+    if all(kinds) and ("basic" in kinds[0]) != ("basic" in kinds[1]):
+        text = "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be "
+        text += "updated"
+        return [invalid_value("spec.scheduling.schedulingPolicy", None, text)]
+    return []
 
 
 def _job_spec(spec: Object, path: str) -> list[Cause]:
@@ -113,16 +128,14 @@ def _job_spec(spec: Object, path: str) -> list[Cause]:
 
 
 def _job_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = _job(new, request)
     now, before = new["spec"], old["spec"]
+    out = [*_job_spec(now, "spec"), *_minimum(now), *_scheduling_update(now, before)]
+    out += declared.causes(_DECLARED, now, before, "spec")
     for key in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
         if now.get(key) != before.get(key):
             if key == "template" and before.get("suspend") and not (old.get("status") or {}).get("startTime"):
                 continue
             out.append(invalid_value(f"spec.{key}", now.get(key), "field is immutable"))
-    if _without_minimum(now.get("scheduling")) != _without_minimum(before.get("scheduling")):
-        text = "field is immutable, except for schedulingPolicy.gang.minCount"
-        out.append(invalid_value("spec.scheduling", now.get("scheduling"), text))
     return out
 
 

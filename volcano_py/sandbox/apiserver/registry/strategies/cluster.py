@@ -200,6 +200,17 @@ def _default_driver(obj: Object) -> None:
     spec.setdefault("seLinuxMount", False)
 
 
+def _default_claim(claim: Object) -> None:
+    for request in (claim["spec"].get("devices") or {}).get("requests") or []:
+        for each in (request.get("exactly"), *(request.get("firstAvailable") or [])):
+            if each is not None and each.setdefault("allocationMode", "ExactCount") == "ExactCount":
+                each["count"] = each.get("count") or 1
+
+
+def _default_claim_template(template: Object) -> None:
+    _default_claim(template["spec"])
+
+
 STRATEGIES = {
     "namespaces": Strategy(
         default=_default_namespace,
@@ -243,6 +254,7 @@ STRATEGIES = {
     "storageclasses.storage.k8s.io": Strategy(default=_default_storage_class, returns_deleted=True),
     "csidrivers.storage.k8s.io": Strategy(default=_default_driver, has_generation=True),
     "volumeattachments.storage.k8s.io": Strategy(has_status=True, returns_deleted=True),
-    "resourceclaims.resource.k8s.io": Strategy(has_status=True, returns_deleted=True),
+    "resourceclaims.resource.k8s.io": Strategy(default=_default_claim, has_status=True, returns_deleted=True),
+    "resourceclaimtemplates.resource.k8s.io": Strategy(default=_default_claim_template, returns_deleted=True),
     "customresourcedefinitions.apiextensions.k8s.io": Strategy(),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery import quantity
+from volcano_py.sandbox.apiserver.apimachinery import metadata, quantity
 from volcano_py.sandbox.apiserver.apimachinery.errors import (
     Cause,
     field_forbidden,
@@ -127,7 +127,7 @@ def _default_claim(obj: Object) -> None:
 
 
 def _claim_create(obj: Object, request: Request) -> None:
-    obj["status"] = {"phase": "Pending"}
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": metadata.now()}
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if "kubernetes.io/pvc-protection" not in finalizers:
         finalizers.append("kubernetes.io/pvc-protection")
@@ -183,10 +183,28 @@ def _default_volume(obj: Object) -> None:
 
 
 def _volume_create(obj: Object, request: Request) -> None:
-    obj["status"] = {"phase": "Pending"}
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": metadata.now()}
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if "kubernetes.io/pv-protection" not in finalizers:
         finalizers.append("kubernetes.io/pv-protection")
+
+
+def _volume_causes(obj: Object, request: Request) -> list[Cause]:
+    driver = ((obj["spec"].get("csi") or {}).get("driver") or "").lower()
+    if "csi" not in obj["spec"]:
+        return []
+    if not driver:
+        return [required("spec.csi.driver")]
+    given = obj["spec"]["csi"]["driver"]
+    return [invalid_value("spec.csi.driver", given, text) for text in metadata.subdomain_errors(driver)]
+
+
+def _volume_status(new: Object, old: Object, request: Request) -> None:
+    new["spec"] = old["spec"]
+    status = new.setdefault("status", {})
+    before = old.get("status") or {}
+    if status.get("phase") != before.get("phase") and not status.get("lastPhaseTransitionTime"):
+        status["lastPhaseTransitionTime"] = metadata.now()
 
 
 STRATEGIES = {
@@ -212,6 +230,8 @@ STRATEGIES = {
     "persistentvolumes": Strategy(
         default=_default_volume,
         prepare_create=_volume_create,
+        validate_create=_volume_causes,
+        prepare_status=_volume_status,
         has_status=True,
         returns_deleted=True,
         reset_fields=("status",),

@@ -5,20 +5,25 @@ Kubernetes: pkg/registry/scheduling and pkg/apis/scheduling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery import features, metadata
-from volcano_py.sandbox.apiserver.apimachinery.errors import (
-    Cause,
-    duplicate,
-    invalid_value,
-    required,
-    too_many,
-    unsupported,
-)
+from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.apimachinery.errors import Cause, forbidden
+from volcano_py.sandbox.apiserver.registry import declared
 from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.registry.declared import LONG_NAME, SHORT_NAME, Declared
 from volcano_py.sandbox.apiserver.registry.request import Request
 from volcano_py.sandbox.apiserver.registry.strategies.priority import resolved
+from volcano_py.sandbox.apiserver.registry.strategies.root_groups import (
+    CLAIM,
+    CONSTRAINTS,
+    CONTROLLER,
+    PROTECTION,
+    keep_spec_and_metadata,
+    status_causes,
+)
 from volcano_py.sandbox.apiserver.registry.strategy import Strategy
 
 Object = dict[str, Any]
@@ -29,16 +34,34 @@ _GATED = {
     features.CLAIMS: ("resourceClaims",),
 }
 """Fields of a PodGroup and of a template that are dropped while their gate is disabled."""
-_MOST_TEMPLATES = 8
-_MOST_CLAIMS = 4
-_IMMUTABLE = (
-    "podGroupTemplateRef",
-    "schedulingPolicy",
-    "schedulingConstraints",
-    "resourceClaims",
-    "disruptionMode",
-    "priorityClassName",
-    "priority",
+_GANG = (Declared("minCount", required=True, least=1),)
+_POLICY = (Declared("basic", member=True), Declared("gang", lambda: _GANG, member=True))
+_WORKLOAD_REFERENCE = (
+    Declared("workloadName", required=True, form=LONG_NAME),
+    Declared("podGroupTemplateName", required=True, form=SHORT_NAME),
+)
+_REFERENCE = (Declared("workload", lambda: _WORKLOAD_REFERENCE, member=True),)
+_OWN = (
+    Declared("schedulingPolicy", lambda: _POLICY, immutable=True),
+    Declared("schedulingConstraints", lambda: CONSTRAINTS, immutable=True),
+    Declared("resourceClaims", lambda: CLAIM, key="name", most=4, immutable=True),
+    Declared("disruptionMode", choices=("Pod", "PodGroup"), immutable=True),
+    Declared("priorityClassName", form=LONG_NAME, immutable=True),
+    Declared("priority", immutable=True),
+)
+_GROUP = (Declared("podGroupTemplateRef", lambda: _REFERENCE, immutable=True), *_OWN)
+_TEMPLATE = (Declared("name", required=True, form=SHORT_NAME), *_OWN)
+_WORKLOAD = (
+    Declared("controllerRef", lambda: CONTROLLER, immutable=True),
+    Declared(
+        "podGroupTemplates",
+        lambda: _TEMPLATE,
+        required=True,
+        key="name",
+        most=8,
+        immutable=True,
+        always=("schedulingConstraints",),
+    ),
 )
 
 
@@ -55,6 +78,10 @@ def _drop_gated(api: Api, spec: Object) -> None:
 def _admit_group(api: Api, group: Object, request: Request) -> None:
     spec = group["spec"]
     _drop_gated(api, spec)
+    _check_template(api, group)
+    finalizers = group["metadata"].setdefault("finalizers", [])
+    if PROTECTION not in finalizers:
+        finalizers.append(PROTECTION)
     if features.PREEMPTION not in api.features:
         return
     spec.setdefault("disruptionMode", "Pod")
@@ -64,141 +91,53 @@ def _admit_group(api: Api, group: Object, request: Request) -> None:
         spec["priorityClassName"] = found.name
 
 
+def _check_template(api: Api, group: Object) -> None:
+    """Raises StatusError if the Workload of a group, or its template, does not exist."""
+    reference = ((group["spec"].get("podGroupTemplateRef") or {}).get("workload")) or {}
+    workload, template = reference.get("workloadName"), reference.get("podGroupTemplateName")
+    if not workload or not template:
+        return
+    meta = group["metadata"]
+    found = api.resource("scheduling.k8s.io", "workloads").collection.get(meta["namespace"], workload)
+    if found is None:
+        text = f'PodGroup rejected: Workload "{workload}" not found'
+    elif all(row.get("name") != template for row in found.load()["spec"].get("podGroupTemplates") or ()):
+        text = f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{workload}"'
+    else:
+        return
+    raise forbidden("scheduling.k8s.io", "podgroups", meta.get("name", ""), text)
+
+
 def _admit_workload(api: Api, workload: Object, request: Request) -> None:
     for template in workload["spec"].get("podGroupTemplates") or []:
         _drop_gated(api, template)
 
 
-# --- PodGroups -------------------------------------------------------------------------------------------------------
+# --- validation ------------------------------------------------------------------------------------------------------
 
 
-def _group(group: Object, request: Request) -> list[Cause]:
-    spec = group["spec"]
-    out = _template_causes(spec, "spec")
-    if (reference := spec.get("podGroupTemplateRef")) is not None:
-        workload, path = reference.get("workload"), "spec.podGroupTemplateRef.workload"
-        if workload is None:
-            out.append(required(path))
-        else:
-            out += named(workload, "workloadName", path, metadata.subdomain_errors)
-            out += named(workload, "podGroupTemplateName", path, metadata.label_errors)
-    return out
+def _causes(fields: Sequence[Declared], obj: Object, request: Request) -> list[Cause]:
+    return declared.causes(fields, obj["spec"], None, "spec")
 
 
-def _group_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = _group(new, request)
-    for field in _IMMUTABLE:
-        if new["spec"].get(field) != old["spec"].get(field):
-            out.append(invalid_value(f"spec.{field}", new["spec"].get(field), "field is immutable"))
-    return out
-
-
-def _template_causes(spec: Object, path: str) -> list[Cause]:
-    """The errors in the fields that a PodGroup and a template have in common."""
-    out: list[Cause] = []
-    policy, at = spec.get("schedulingPolicy") or {}, f"{path}.schedulingPolicy"
-    chosen = [name for name in ("basic", "gang") if policy.get(name) is not None]
-    if len(chosen) != 1:
-        text = "must specify one of: `basic`, `gang`" if not chosen else "must specify exactly one of: `basic`, `gang`"
-        out.append(invalid_value(at, "" if not chosen else ", ".join(chosen), text))
-    elif chosen == ["gang"] and policy["gang"].get("minCount", 0) < 1:
-        count = policy["gang"].get("minCount", 0)
-        out.append(invalid_value(f"{at}.gang.minCount", count, "must be greater than or equal to 1"))
-    out += topology_causes(spec, path)
-    mode = spec.get("disruptionMode")
-    if mode not in (None, "Pod", "PodGroup"):
-        out.append(unsupported(f"{path}.disruptionMode", mode, ["Pod", "PodGroup"]))
-    name = spec.get("priorityClassName")
-    if name:
-        faults = metadata.subdomain_errors(name)
-        out += [invalid_value(f"{path}.priorityClassName", name, fault) for fault in faults]
-    return out + claim_causes(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
-
-
-def topology_causes(spec: Object, path: str) -> list[Cause]:
-    """The errors in `schedulingConstraints`."""
-    out: list[Cause] = []
-    topology = (spec.get("schedulingConstraints") or {}).get("topology") or []
-    at = f"{path}.schedulingConstraints.topology"
-    if len(topology) > 1:
-        out.append(too_many(at, len(topology), 1))
-    for index, constraint in enumerate(topology):
-        key = constraint.get("key", "")
-        faults = metadata.qualified_errors(key) if key else []
-        out += [required(f"{at}[{index}].key")] if not key else []
-        out += [invalid_value(f"{at}[{index}].key", key, fault) for fault in faults]
-    return out
-
-
-def claim_causes(claims: list[Object], path: str) -> list[Cause]:
-    out = [too_many(path, len(claims), _MOST_CLAIMS)] if len(claims) > _MOST_CLAIMS else []
-    known: set[str] = set()
-    for index, claim in enumerate(claims):
-        at = f"{path}[{index}]"
-        out += named(claim, "name", at, metadata.label_errors)
-        if claim.get("name") in known:
-            out.append(duplicate(f"{at}.name", claim["name"]))
-        known.add(claim.get("name", ""))
-        sources = [name for name in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(name) is not None]
-        if len(sources) != 1:
-            text = "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            out.append(invalid_value(at, ", ".join(sources), text))
-    return out
-
-
-def named(of: Object, field: str, path: str, errors: Any) -> list[Cause]:
-    name = of.get(field, "")
-    if not name:
-        return [required(f"{path}.{field}")]
-    return [invalid_value(f"{path}.{field}", name, fault) for fault in errors(name)]
-
-
-# --- Workloads -------------------------------------------------------------------------------------------------------
-
-
-def _workload(workload: Object, request: Request) -> list[Cause]:
-    spec = workload["spec"]
-    out: list[Cause] = []
-    if (controller := spec.get("controllerRef")) is not None:
-        for field in ("kind", "name"):
-            out += named(controller, field, "spec.controllerRef", metadata.path_segment_errors)
-    templates, path = spec.get("podGroupTemplates") or [], "spec.podGroupTemplates"
-    if not templates:
-        out.append(required(path, "must have at least one item"))
-    if len(templates) > _MOST_TEMPLATES:
-        out.append(too_many(path, len(templates), _MOST_TEMPLATES))
-    known: set[str] = set()
-    for index, template in enumerate(templates):
-        at = f"{path}[{index}]"
-        out += named(template, "name", at, metadata.label_errors)
-        if template.get("name") in known:
-            out.append(duplicate(f"{at}.name", template["name"]))
-        known.add(template.get("name", ""))
-        out += _template_causes(template, at)
-    return out
-
-
-def _workload_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = _workload(new, request)
-    for field in ("controllerRef", "podGroupTemplates"):
-        if new["spec"].get(field) != old["spec"].get(field):
-            out.append(invalid_value(f"spec.{field}", new["spec"].get(field), "field is immutable"))
-    return out
+def _causes_of_update(fields: Sequence[Declared], new: Object, old: Object, request: Request) -> list[Cause]:
+    return declared.causes(fields, new["spec"], old["spec"], "spec")
 
 
 STRATEGIES = {
     "podgroups.scheduling.k8s.io": Strategy(
         admit_create=_admit_group,
-        validate_create=_group,
-        validate_update=_group_update,
+        validate_create=partial(_causes, _GROUP),
+        validate_update=partial(_causes_of_update, _GROUP),
+        validate_status=status_causes,
+        prepare_status=keep_spec_and_metadata,
         has_status=True,
-        has_generation=True,
         reset_fields=("status",),
+        reset_status_fields=("metadata", "spec"),
     ),
     "workloads.scheduling.k8s.io": Strategy(
         admit_create=_admit_workload,
-        validate_create=_workload,
-        validate_update=_workload_update,
-        has_generation=True,
+        validate_create=partial(_causes, _WORKLOAD),
+        validate_update=partial(_causes_of_update, _WORKLOAD),
     ),
 }

@@ -256,9 +256,11 @@ def tolerations_causes(tolerations: list[Object], path: str, out: list[Cause]) -
 def _gates(spec: Object, path: str, out: list[Cause]) -> None:
     seen: set[str] = set()
     if (group := spec.get("schedulingGroup")) is not None:
-        name, at = group.get("podGroupName", ""), f"{path}.schedulingGroup.podGroupName"
-        faults = metadata.subdomain_errors(name) if name else []
-        out.extend([required(at)] if not name else [invalid_value(at, name, fault) for fault in faults])
+        name, at = group.get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
+        if name is None:
+            out.append(invalid_value(at, None, "must specify one of: `podGroupName`"))
+        else:
+            out.extend(invalid_value(at, name, fault) for fault in metadata.subdomain_errors(name))
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         at = f"{path}.schedulingGates[{index}]"
         name = gate.get("name", "")

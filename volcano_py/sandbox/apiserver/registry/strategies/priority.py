@@ -26,8 +26,12 @@ def resolved(api: Api, resource: tuple[str, str], obj: Object, spec: Object) -> 
     found = _class(api, resource, obj, spec.get("priorityClassName", ""))
     given = spec.get("priority")
     if given is not None and given != found.value:
-        what = "pod spec" if resource[1] == "pods" else "pod group spec"
-        text = f"the integer value of priority ({given}) must not be provided in {what}; {COMPUTED.format(found.value)}"
+        what = f"the integer value of priority ({given}) must not be provided in pod spec"
+        text = f"{what}; {COMPUTED.format(found.value)}"
+        if resource[1] != "pods":
+            kind = "composite pod group" if resource[1].startswith("composite") else "pod group"
+            text = f"priority set in the {kind} ({given}) must match the priority computed ({found.value}) based on "
+            text += "the priority class set in the spec"
         raise errors.forbidden(*resource, obj["metadata"].get("name", ""), text)
     return found
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from volcano_py.sandbox.apiserver.apimachinery import features, metadata
+from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.apimachinery.conditions import condition_causes
 from volcano_py.sandbox.apiserver.apimachinery.errors import (
     Cause,
     duplicate,
+    forbidden,
     invalid_value,
     required,
     too_many,
-    unsupported,
 )
+from volcano_py.sandbox.apiserver.registry import declared
 from volcano_py.sandbox.apiserver.registry.api import Api
+from volcano_py.sandbox.apiserver.registry.declared import LABEL_KEY, LONG_NAME, PATH_SEGMENT, SHORT_NAME, Declared
 from volcano_py.sandbox.apiserver.registry.request import Request
-from volcano_py.sandbox.apiserver.registry.strategies.gangs import claim_causes, named, topology_causes
-from volcano_py.sandbox.apiserver.registry.strategies.priority import resolved
+from volcano_py.sandbox.apiserver.registry.strategies.priority import COMPUTED, resolved
 from volcano_py.sandbox.apiserver.registry.strategy import Strategy
 
 Object = dict[str, Any]
@@ -35,12 +37,7 @@ _GATED = {
     features.POLICY: ("preemptionPolicy",),
 }
 """Fields that are dropped while their gate is disabled, unless the old object has them."""
-_MOST_TEMPLATES = 8
-_MOST_PRIORITY = 1_000_000_000
 _DEEPEST = 4
-_OWN = ("disruptionMode", "priorityClassName", "priority", "preemptionPolicy", "schedulingConstraints")
-"""Fields of groups and templates that never change."""
-_OF_GROUP = (*_OWN, "parentCompositePodGroupName", "workloadRef", "resourceClaims")
 
 
 # --- admission -------------------------------------------------------------------------------------------------------
@@ -59,12 +56,18 @@ def _admit_group(plural: str) -> Callable[[Api, Object, Request], None]:
         spec = group["spec"]
         _drop_gated(api, spec, {})
         spec.setdefault("disruptionMode", {"single": {}})
+        if features.POLICY in api.features:
+            spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
         found = resolved(api, (_GROUP, plural), group, spec)
         spec["priority"] = found.value
         if found.name:
             spec["priorityClassName"] = found.name
-        if features.POLICY in api.features:
-            spec.setdefault("preemptionPolicy", found.policy)
+        policy = spec.get("preemptionPolicy")
+        if policy not in (None, found.policy):
+            what = "pod group" if plural == "podgroups" else "composite pod group"
+            text = f"the string value of PreemptionPolicy ({policy}) must not be provided in {what} spec; "
+            text += COMPUTED.format(found.policy)
+            raise forbidden(_GROUP, plural, group["metadata"].get("name", ""), text)
         if plural == "podgroups":
             finalizers = group["metadata"].setdefault("finalizers", [])
             if PROTECTION not in finalizers:
@@ -78,176 +81,202 @@ def _admit_update(api: Api, new: Object, old: Object, request: Request) -> None:
 
 
 def _admit_workload(api: Api, workload: Object, request: Request) -> None:
-    for spec, _, _ in _templates(workload["spec"], "spec", root=True):
+    for spec in (workload["spec"], *_templates(workload["spec"])):
         _drop_gated(api, spec, {})
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def _policy(count: str) -> tuple[Declared, ...]:
+    gang = (Declared(count, required=True, least=1),)
+    return (
+        Declared("basic", member=True, immutable=True),
+        Declared("gang", lambda: gang, member=True, fixed=True),
+    )
+
+
+_POLICY = _policy("minCount")
+_COMPOSITE_POLICY = _policy("minGroupCount")
+_KEY = (Declared("key", required=True, form=LABEL_KEY),)
+CONSTRAINTS = (Declared("topology", lambda: _KEY, items=True, most=1),)
+CLAIM = (
+    Declared("name", required=True, form=SHORT_NAME),
+    Declared("resourceClaimName", pointer=True, member=True, form=LONG_NAME),
+    Declared("resourceClaimTemplateName", pointer=True, member=True, form=LONG_NAME),
+)
+MODE = (Declared("single", member=True), Declared("all", member=True))
+_REFERENCE = (
+    Declared("workloadName", required=True, form=LONG_NAME),
+    Declared("templateName", required=True, form=SHORT_NAME),
+)
+_PARENT = Declared("parentCompositePodGroupName", pointer=True, form=LONG_NAME, immutable=True)
+_NAME = Declared("name", required=True, form=SHORT_NAME)
+_CLAIMS = Declared("resourceClaims", lambda: CLAIM, key="name", most=4, immutable=True)
+_OWN = (
+    Declared("disruptionMode", lambda: MODE, immutable=True),
+    Declared("priorityClassName", form=LONG_NAME, immutable=True),
+    Declared("priority", most=1_000_000_000, immutable=True),
+    Declared("preemptionPolicy", choices=("Never", "PreemptLowerPriority"), immutable=True),
+)
+_CONSTRAINED = Declared("schedulingConstraints", lambda: CONSTRAINTS, immutable=True)
+_OF_POD_GROUP = (Declared("schedulingPolicy", lambda: _POLICY), _CONSTRAINED, _CLAIMS, *_OWN)
+_POD_GROUP = (_PARENT, Declared("workloadRef", lambda: _REFERENCE, immutable=True), *_OF_POD_GROUP)
+_COMPOSITE = (
+    _PARENT,
+    Declared("workloadRef", lambda: _REFERENCE, required=True, immutable=True),
+    Declared("schedulingPolicy", lambda: _COMPOSITE_POLICY, immutable=True),
+    _CONSTRAINED,
+    *_OWN,
+)
+_LEAF = (_NAME, *_OF_POD_GROUP)
+
+
+def _children(*, member: bool) -> tuple[Declared, ...]:
+    rules: dict[str, Any] = {"key": "name", "most": 8, "fixed": True, "member": member}
+    return (
+        Declared("podGroupTemplates", lambda: _LEAF, always=("schedulingConstraints",), **rules),
+        Declared("compositePodGroupTemplates", lambda: _BRANCH, **rules),
+    )
+
+
+_BRANCH = (
+    _NAME,
+    Declared("schedulingPolicy", lambda: _COMPOSITE_POLICY),
+    _CONSTRAINED,
+    *_OWN,
+    *_children(member=False),
+)
+CONTROLLER = (
+    Declared("apiGroup", form=LONG_NAME),
+    Declared("kind", required=True, form=PATH_SEGMENT),
+    Declared("name", required=True, form=PATH_SEGMENT),
+)
+_WORKLOAD = (Declared("controllerRef", lambda: CONTROLLER, immutable=True), *_children(member=True))
 
 
 # --- PodGroups and CompositePodGroups --------------------------------------------------------------------------------
 
 
 def _group(group: Object, request: Request) -> list[Cause]:
-    spec = group["spec"]
-    return _template_causes(spec, "spec", composite=False) + _place_causes(spec, needs_workload=False)
-
-
-def _composite(group: Object, request: Request) -> list[Cause]:
-    spec = group["spec"]
-    return _template_causes(spec, "spec", composite=True) + _place_causes(spec, needs_workload=True)
-
-
-def _place_causes(spec: Object, *, needs_workload: bool) -> list[Cause]:
-    """The errors in a group's parent and template."""
-    out: list[Cause] = []
-    parent, reference = spec.get("parentCompositePodGroupName"), spec.get("workloadRef")
-    if parent is not None:
-        faults = metadata.subdomain_errors(parent)
-        out += [invalid_value("spec.parentCompositePodGroupName", parent, fault) for fault in faults]
-    if reference is not None:
-        out += named(reference, "workloadName", "spec.workloadRef", metadata.subdomain_errors)
-        out += named(reference, "templateName", "spec.workloadRef", metadata.label_errors)
-    elif needs_workload:
-        out.append(required("spec.workloadRef"))
-    elif parent is not None:
-        out.append(required("spec.workloadRef", "must be set if parentCompositePodGroupName is set"))
-    return out
+    return _parent(group) + declared.causes(_POD_GROUP, group["spec"], None, "spec")
 
 
 def _group_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    return _group(new, request) + _changed(new["spec"], old["spec"], "spec", _OF_GROUP, counts=True)
+    return declared.causes(_POD_GROUP, new["spec"], old["spec"], "spec")
+
+
+def _parent(group: Object) -> list[Cause]:
+    spec = group["spec"]
+    if spec.get("parentCompositePodGroupName") is None or spec.get("workloadRef") is not None:
+        return []
+    return [required("spec.workloadRef", "must be set when parentCompositePodGroupName is set")]
+
+
+def _composite(group: Object, request: Request) -> list[Cause]:
+    return declared.causes(_COMPOSITE, group["spec"], None, "spec")
 
 
 def _composite_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    return _composite(new, request) + _changed(new["spec"], old["spec"], "spec", _OF_GROUP, counts=False)
+    return declared.causes(_COMPOSITE, new["spec"], old["spec"], "spec")
 
 
-def _changed(new: Object, old: Object, path: str, fields: tuple[str, ...], *, counts: bool) -> list[Cause]:
-    """The immutable fields that differ. `counts`: the minimum of a gang may change, but not the kind of policy."""
-    out = [
-        invalid_value(f"{path}.{field}", new.get(field), "field is immutable")
-        for field in fields
-        if new.get(field) != old.get(field)
-    ]
-    policies = [spec.get("schedulingPolicy") or {} for spec in (new, old)]
-    if policies[0] != policies[1] and not (counts and all(p.get("gang") for p in policies)):
-        out.append(invalid_value(f"{path}.schedulingPolicy", policies[0], "field is immutable"))
-    return out
-
-
-def _status(new: Object, old: Object, request: Request) -> list[Cause]:
-    path = "status.resourceClaimStatuses"
-    rows = (new.get("status") or {}).get("resourceClaimStatuses") or []
+def status_causes(new: Object, old: Object, request: Request) -> list[Cause]:
+    """The errors in the status of a group."""
+    status = new.get("status") or {}
+    out = condition_causes(status.get("conditions") or [], "status.conditions")
+    path, rows = "status.resourceClaimStatuses", status.get("resourceClaimStatuses") or []
     names = {claim.get("name") for claim in new["spec"].get("resourceClaims") or []}
-    out = [too_many(path, len(rows), 4)] if len(rows) > 4 else []
+    if len(rows) > 4:
+        out.append(too_many(path, len(rows), 4))
     for index, row in enumerate(rows):
         if row.get("name") not in names:
-            text = "must match the name of an entry in spec.resourceClaims"
+            text = "must match the name of an entry in `spec.resourceClaims`"
             out.append(invalid_value(f"{path}[{index}].name", row.get("name", ""), text))
     return out
-
-
-def _template_causes(spec: Object, path: str, *, composite: bool) -> list[Cause]:
-    """The errors in the fields that a group and a template have in common."""
-    count = "minGroupCount" if composite else "minCount"
-    out = _union(spec.get("schedulingPolicy") or {}, f"{path}.schedulingPolicy", ("basic", "gang"))
-    gang = (spec.get("schedulingPolicy") or {}).get("gang")
-    if not out and gang is not None and gang.get(count, 0) < 1:
-        text = "must be greater than or equal to 1"
-        out.append(invalid_value(f"{path}.schedulingPolicy.gang.{count}", gang.get(count, 0), text))
-    out += topology_causes(spec, path)
-    mode = spec.get("disruptionMode")
-    if mode is not None:
-        out += _union(mode, f"{path}.disruptionMode", ("all", "single"))
-    name = spec.get("priorityClassName")
-    if name:
-        faults = metadata.subdomain_errors(name)
-        out += [invalid_value(f"{path}.priorityClassName", name, fault) for fault in faults]
-    priority = spec.get("priority")
-    if priority is not None and priority > _MOST_PRIORITY:
-        out.append(invalid_value(f"{path}.priority", priority, f"must be less than or equal to {_MOST_PRIORITY}"))
-    policy = spec.get("preemptionPolicy")
-    if policy not in (None, "PreemptLowerPriority", "Never"):
-        out.append(unsupported(f"{path}.preemptionPolicy", policy, ["Never", "PreemptLowerPriority"]))
-    return out + claim_causes(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
-
-
-def _union(given: Object, path: str, members: tuple[str, ...]) -> list[Cause]:
-    chosen = [name for name in members if given.get(name) is not None]
-    if len(chosen) == 1:
-        return []
-    listed = ", ".join(f"`{name}`" for name in members)
-    text = f"must specify one of: {listed}" if not chosen else f"must specify exactly one of: {listed}"
-    return [invalid_value(path, ", ".join(chosen), text)]
 
 
 # --- Workloads -------------------------------------------------------------------------------------------------------
 
 
-def _templates(spec: Object, path: str, *, root: bool, depth: int = 1) -> Iterator[tuple[Object, str, int]]:
-    """All templates of a Workload, with path and depth; with `root`, first the spec itself."""
-    if root:
-        yield spec, path, 0
+def _templates(spec: Object) -> Iterator[Object]:
+    """All templates of a Workload."""
     for field in ("podGroupTemplates", "compositePodGroupTemplates"):
-        for index, template in enumerate(spec.get(field) or []):
-            at = f"{path}.{field}[{index}]"
-            yield template, at, depth
-            yield from _templates(template, at, root=False, depth=depth + 1)
-
-
-def _is_composite(path: str) -> bool:
-    return path.rpartition(".")[2].startswith("compositePodGroupTemplates")
+        for template in spec.get(field) or []:
+            yield template
+            yield from _templates(template)
 
 
 def _workload(workload: Object, request: Request) -> list[Cause]:
-    spec = workload["spec"]
-    out: list[Cause] = []
-    if (controller := spec.get("controllerRef")) is not None:
-        for field in ("kind", "name"):
-            out += named(controller, field, "spec.controllerRef", metadata.path_segment_errors)
-    chosen = [f for f in ("podGroupTemplates", "compositePodGroupTemplates") if spec.get(f)]
-    if len(chosen) != 1:
-        listed = "`compositePodGroupTemplates`, `podGroupTemplates`"
-        which = "one of" if not chosen else "exactly one of"
-        out.append(invalid_value("spec", ", ".join(chosen), f"must specify {which}: {listed}"))
-    known: set[str] = set()
-    ways: set[tuple[str, Any]] = set()
-    for template, at, depth in _templates(spec, "spec", root=True):
-        for field in ("podGroupTemplates", "compositePodGroupTemplates"):
-            if len(template.get(field) or []) > _MOST_TEMPLATES:
-                out.append(too_many(f"{at}.{field}", len(template[field]), _MOST_TEMPLATES))
-        if not depth:
-            continue
-        if depth > _DEEPEST:
-            out.append(invalid_value(at, depth, f"maximum template hierarchy depth is {_DEEPEST}"))
-            break
-        out += named(template, "name", at, metadata.label_errors)
-        if template.get("name") in known:
-            out.append(duplicate(f"{at}.name", template["name"]))
-        known.add(template.get("name", ""))
-        composite = _is_composite(at)
-        if composite and not (template.get("podGroupTemplates") or template.get("compositePodGroupTemplates")):
-            out.append(required(at, "must have at least one child template"))
-        out += _template_causes(template, at, composite=composite)
-        ways |= {(f, template[f]) for f in ("priority", "priorityClassName") if template.get(f) not in (None, "")}
-    if len(ways) > 1:
-        text = "all templates must have the same priority or priorityClassName"
-        out.append(invalid_value("spec", ", ".join(sorted(str(value) for _, value in ways)), text))
-    return out
+    return _tree(workload["spec"]) + declared.causes(_WORKLOAD, workload["spec"], None, "spec")
 
 
 def _workload_update(new: Object, old: Object, request: Request) -> list[Cause]:
-    out = _workload(new, request)
-    if new["spec"].get("controllerRef") != old["spec"].get("controllerRef"):
-        out.append(invalid_value("spec.controllerRef", new["spec"].get("controllerRef"), "field is immutable"))
-    before = {
-        t.get("name"): (t, _is_composite(at)) for t, at, depth in _templates(old["spec"], "spec", root=True) if depth
-    }
-    after = {t.get("name"): (t, at) for t, at, depth in _templates(new["spec"], "spec", root=True) if depth}
-    if before.keys() != after.keys():
-        return [*out, invalid_value("spec", sorted(map(str, after)), "templates cannot be added or removed")]
-    for name, (template, at) in after.items():
-        known, composite = before[name]
-        out += _changed(template, known, at, (*_OWN, "resourceClaims"), counts=not composite)
+    return _tree(new["spec"]) + declared.causes(_WORKLOAD, new["spec"], old["spec"], "spec")
+
+
+def _tree(spec: Object) -> list[Cause]:
+    """The errors that concern more than one template."""
+    known = {template.get("name") for template in spec.get("podGroupTemplates") or []}
+    out = _names(spec, "spec", known)
+    path = "spec.compositePodGroupTemplates"
+    for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
+        if _levels(template) >= _DEEPEST:
+            below = template.get("compositePodGroupTemplates") or []
+            out.append(invalid_value(f"{path}[{index}]", below, f"maximum template hierarchy depth is {_DEEPEST}"))
+    if len(set(map(_priority, _templates(spec)))) > 1:
+        flat = len(set(map(_priority, spec.get("podGroupTemplates") or []))) > 1
+        several = "all priority and priorityClassName values must be identical, detected multiple values"
+        out.append(invalid_value("spec", None, "detected multiple priority configurations" if flat else several))
+    return out + _childless(spec, "spec")
+
+
+def _priority(template: Object) -> tuple[str, Any]:
+    return template.get("priorityClassName", ""), template.get("priority")
+
+
+def _names(of: Object, path: str, known: set[Any]) -> list[Cause]:
+    """The composite templates below `of` whose names, or whose children's, are those of other lists."""
+    out: list[Cause] = []
+    branches = of.get("compositePodGroupTemplates") or []
+    for index, template in enumerate(branches):
+        if template.get("name") in known:
+            out.append(duplicate(f"{path}.compositePodGroupTemplates[{index}].name", template.get("name", "")))
+    known |= {template.get("name") for template in branches}
+    for index, template in enumerate(branches):
+        at = f"{path}.compositePodGroupTemplates[{index}]"
+        leaves = template.get("podGroupTemplates") or []
+        for number, leaf in enumerate(leaves):
+            if leaf.get("name") in known:
+                out.append(duplicate(f"{at}.podGroupTemplates[{number}].name", leaf.get("name", "")))
+        known |= {leaf.get("name") for leaf in leaves}
+        out += _names(template, at, known)
     return out
+
+
+def _levels(template: Object) -> int:
+    """The levels of composite templates, this one included."""
+    return 1 + max(map(_levels, template.get("compositePodGroupTemplates") or []), default=0)
+
+
+def _childless(of: Object, path: str) -> list[Cause]:
+    out: list[Cause] = []
+    for index, template in enumerate(of.get("compositePodGroupTemplates") or []):
+        at = f"{path}.compositePodGroupTemplates[{index}]"
+        if not (template.get("podGroupTemplates") or template.get("compositePodGroupTemplates")):
+            text = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
+            out.append(invalid_value(at, template.get("name", ""), text))
+        out += _childless(template, at)
+    return out
+
+
+def keep_spec_and_metadata(new: Object, old: Object, request: Request) -> None:
+    """A write of the status changes neither spec nor metadata."""
+    new["spec"] = old["spec"]
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        new["metadata"].pop(field, None)
+        if field in old["metadata"]:
+            new["metadata"][field] = old["metadata"][field]
 
 
 STRATEGIES = {
@@ -256,25 +285,27 @@ STRATEGIES = {
         admit_update=_admit_update,
         validate_create=_group,
         validate_update=_group_update,
-        validate_status=_status,
+        prepare_status=keep_spec_and_metadata,
+        validate_status=status_causes,
         has_status=True,
-        has_generation=True,
         reset_fields=("status",),
+        reset_status_fields=("metadata", "spec"),
     ),
     "compositepodgroups.scheduling.k8s.io": Strategy(
         admit_create=_admit_group("compositepodgroups"),
         admit_update=_admit_update,
         validate_create=_composite,
         validate_update=_composite_update,
+        prepare_status=keep_spec_and_metadata,
+        validate_status=status_causes,
         has_status=True,
-        has_generation=True,
         reset_fields=("status",),
+        reset_status_fields=("metadata", "spec"),
     ),
     "workloads.scheduling.k8s.io": Strategy(
         admit_create=_admit_workload,
         validate_create=_workload,
         validate_update=_workload_update,
-        has_generation=True,
     ),
 }
 """Of Kubernetes 1.37; those of 1.36 are in `gangs`."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from volcano_py.api import dra
 from volcano_py.api.duration import parse_duration
@@ -17,7 +18,6 @@ from volcano_py.api.gang import CompositePodGroup
 from volcano_py.api.kinds import RESOURCECLAIM
 from volcano_py.scheduler.model.claims.device_selectors import NO_CEL, can_select
 from volcano_py.scheduler.model.claims.resource_claims import ClaimDemand
-from volcano_py.scheduler.profiles.attempts.normalise import to_highest
 from volcano_py.scheduler.profiles.columns import Columns
 from volcano_py.scheduler.profiles.groups.claims import for_group, shared_with
 from volcano_py.scheduler.profiles.objects import ObjectKind
@@ -38,11 +38,12 @@ from volcano_py.scheduler.profiles.plugin_api.pod_info import PodInfo
 from volcano_py.scheduler.profiles.plugin_api.rejected_group import PodGroupPostFilterResult, RejectedGroup
 from volcano_py.scheduler.profiles.plugin_api.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from volcano_py.scheduler.profiles.plugins.devices.claim_steps import ClaimSteps
-from volcano_py.scheduler.rules.arrays import Bools
+from volcano_py.scheduler.rules.arrays import Bools, Ints
 from volcano_py.scheduler.rules.devices.alternatives import has_alternatives, rank_of
 from volcano_py.scheduler.rules.devices.device_allocation import allocation_of
 from volcano_py.scheduler.rules.devices.device_choice import DeviceDecision, DeviceRejection
 from volcano_py.scheduler.rules.devices.device_steps import device_steps
+from volcano_py.scheduler.rules.normalizing import share_of_highest
 
 _NO_DEVICES = unresolvable("cannot allocate all claims")
 _ELSEWHERE = unresolvable("resourceclaim not available on the node")
@@ -137,8 +138,8 @@ class DynamicResources(PreEnqueue, PreFilter, Filter, PostFilter, PodGroupPostFi
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return rank_of(self._claims.devices.decide(state.read(self.name), self._model.nodes.index[node.name]))
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: dict[str, int]) -> None:
-        to_highest(scores, reverse=False)
+    def normalize_columns(self, scores: Ints) -> Ints:
+        return share_of_highest(scores, reverse=False).astype(np.int64)
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         demand: ClaimDemand | None = state.read(self.name)

@@ -14,7 +14,7 @@ import msgspec
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.profiles.plugin_api.calls import Call, Tls
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import CAPACITY_EVENTS, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     MAX_SCORE,
     Binder,
@@ -169,17 +169,7 @@ class ExtenderWebhook(NodesFilter, Score, Binder, Reviewer):
         return error(found.error) if found.error else SUCCESS
 
     def interests(self) -> Sequence[Interest]:
-        return (
-            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN | ActionType.POD_LABEL | ActionType.TOLERATION),
-            Interest(
-                NODES,
-                ActionType.ADD
-                | ActionType.ALLOCATABLE
-                | ActionType.NODE_LABEL
-                | ActionType.TAINT
-                | ActionType.ANNOTATION,
-            ),
-        )
+        return CAPACITY_EVENTS
 
     def _ask(
         self,

@@ -14,7 +14,7 @@ import msgspec
 from volcano_py.api.duration import parse_duration
 from volcano_py.scheduler.profiles.plugin_api.calls import Answer, Call, Tls
 from volcano_py.scheduler.profiles.plugin_api.cycle_state import CycleState
-from volcano_py.scheduler.profiles.plugin_api.events import NODES, PODS, ActionType, Interest
+from volcano_py.scheduler.profiles.plugin_api.events import CAPACITY_EVENTS, Interest
 from volcano_py.scheduler.profiles.plugin_api.extension_points import (
     Binder,
     NodesFilter,
@@ -208,18 +208,7 @@ class Remote(PreEnqueue, PreFilter, NodesFilter, PostFilter, Score, Reserve, Per
         self._notify("postBind", self._verbs.post_bind, pod, node)
 
     def interests(self) -> Sequence[Interest]:
-        """All events that release or add capacity: the program may reject for any reason."""
-        return (
-            Interest(PODS, ActionType.DELETE | ActionType.SCALE_DOWN | ActionType.POD_LABEL | ActionType.TOLERATION),
-            Interest(
-                NODES,
-                ActionType.ADD
-                | ActionType.ALLOCATABLE
-                | ActionType.NODE_LABEL
-                | ActionType.TAINT
-                | ActionType.ANNOTATION,
-            ),
-        )
+        return CAPACITY_EVENTS
 
     # ---- calls ------------------------------------------------------------------------------------------
 

@@ -73,9 +73,8 @@ class PodPreference(Score):
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return int(state.read(_KEY)[self._cluster.columns.index[node.name]])
 
-    def normalize(self, state: CycleState, pod: PodInfo, found: dict[str, int]) -> None:
-        values = scores(np.fromiter(found.values(), dtype=np.int64, count=len(found))).tolist()
-        found.update(zip(found, values, strict=True))
+    def normalize_columns(self, sums: Ints) -> Ints:
+        return scores(sums)
 
     def score_fitting(self, state: CycleState, pod: PodInfo, nodes: Columns, fits: Indices) -> Ints:
         sums: Ints = state.read(_KEY)

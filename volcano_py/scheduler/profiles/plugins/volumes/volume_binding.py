@@ -102,8 +102,7 @@ class VolumeBinding(PreFilter, Filter, Score, ClaimSteps):
     def _waiting(self, looked: _Looked, column: int) -> int:
         if looked.waiting is not None:
             return int(looked.waiting[column])
-        found = self._claims.volumes.decide(looked.demand.waiting, looked.demand.provisions, column)
-        return 0 if isinstance(found, VolumeDecision) else int(found)
+        return self._claims.volumes.code(looked.demand.waiting, looked.demand.provisions, column)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         looked: _Looked | None = state.read(self.name)
