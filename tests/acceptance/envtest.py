@@ -352,7 +352,7 @@ async def run(arguments: Sequence[str]) -> int:
     for gated in (False, True) if gates else (False,):
         with tempfile.TemporaryDirectory(prefix="volcano-envtest-") as folder:
             async with (
-                control_plane(programs, Path(folder), gates if gated else ()) as plane,
+                control_plane(programs, Path(folder), gates=gates if gated else ()) as plane,
                 Client.from_kubeconfig(plane.kubeconfig) as client,
             ):
                 found = orjson.loads(await client.raw("GET", "/version"))["gitVersion"]
