@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 import orjson
 
-from benchmarks.decision import configuration, default_tiers
+from benchmarks.decision import default_tiers, loaded
 from benchmarks.scenario import objects
 
 START = 1_760_000_000.0
@@ -91,14 +91,13 @@ def measure(
 ) -> list[Seconds]:
     """Seconds of each step. `spec`: the pods that run. `observed`: entered for each step."""
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
     from volcano_py.scheduler.model.plan import Bind
-    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.run_once import run_once
     from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
-    conf = load(configuration(spec), REGISTRY.actions)
+    conf = loaded(spec)
     model = Cluster()
     for kind, manifest in objects(spec):
         model.upsert(kind, decoder(STRUCTS[kind]).decode(orjson.dumps(manifest)))
@@ -151,16 +150,15 @@ def waiting(i: int) -> list[tuple[str, Manifest]]:
 def measure_updates(spec: dict[str, Any], steps: int, stuck: int) -> list[Seconds]:
     """Seconds of each step with updates. `spec`: the pods that run."""
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
-    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.run_once import run_once
     from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
     def decoded(kind: str, manifest: Manifest) -> Any:
         return decoder(STRUCTS[kind]).decode(orjson.dumps(manifest))
 
-    conf = load(configuration(spec), REGISTRY.actions)
+    conf = loaded(spec)
     model = Cluster()
     made: dict[str, list[Manifest]] = {}
     for kind, manifest in [*objects(spec), *(event for i in range(stuck) for event in waiting(i + 1))]:

@@ -15,12 +15,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
 from benchmarks.flame import sampled
+
+if TYPE_CHECKING:
+    from volcano_py.scheduler.framework.config import Configuration
 
 HERE = Path(__file__).parent
 
@@ -29,18 +32,17 @@ def run_one(spec: dict[str, Any]) -> dict[str, Any]:
     """Run one scenario in this process."""
     from benchmarks.scenario import objects
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.framework.kernels.choice import use_compiled
     from volcano_py.scheduler.model import plan
     from volcano_py.scheduler.model.cluster import Cluster
-    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.run_once import run_once
     from volcano_py.scheduler.runtime.collection import keep_loaded, paused
     from volcano_py.simulate.manifests import STRUCTS
 
     if spec.get("kernels") != "numpy":
         use_compiled()
     encoded = [(kind, orjson.dumps(manifest)) for kind, manifest in objects(spec)]
-    conf = load(configuration(spec), REGISTRY.actions)
+    conf = loaded(spec)
     with paused():
         started = time.perf_counter()
         model = Cluster()
@@ -92,6 +94,16 @@ def configuration(spec: dict[str, Any]) -> str:
                 plugins += [{"name": name, **flags} for name, flags in plugin.items()]
         tiers.append({"plugins": plugins})
     return json.dumps({"actions": ", ".join(spec["actions"]), "tiers": tiers})
+
+
+def loaded(spec: dict[str, Any]) -> Configuration:
+    """The configuration of a scenario. Its plugins are imported, as the scheduler does before its first cycle."""
+    from volcano_py.scheduler.framework.config import load
+    from volcano_py.scheduler.run_once import REGISTRY
+
+    conf = load(configuration(spec), REGISTRY.actions)
+    REGISTRY.load(conf)
+    return conf
 
 
 def default_tiers() -> Any:

@@ -16,7 +16,7 @@ import click
 import orjson
 
 from benchmarks.churn import START, busy
-from benchmarks.decision import configuration, in_own_process
+from benchmarks.decision import in_own_process, loaded
 from benchmarks.growth import gangs, scenario
 from benchmarks.scenario import objects
 
@@ -67,13 +67,12 @@ def junk(nodes: int, pods: int, updates: int) -> list[dict[str, float]]:
     """Updates of running pods, a second, and the cycle after them: of what the scheduler does not keep, such as the
     states of containers, and of an annotation, which a plugin could read."""
     from volcano_py.api.codec import decoder
-    from volcano_py.scheduler.framework.config import load
     from volcano_py.scheduler.model.cluster import Cluster
-    from volcano_py.scheduler.run_once import REGISTRY, run_once
+    from volcano_py.scheduler.run_once import run_once
     from volcano_py.simulate.manifests import STRUCTS
 
     spec = busy(nodes, pods // 10, 10)
-    conf = load(configuration(spec), REGISTRY.actions)
+    conf = loaded(spec)
     model = Cluster()
     running: list[Spec] = []
     for kind, manifest in objects(spec):
