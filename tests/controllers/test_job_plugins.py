@@ -6,7 +6,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from tests.controllers.test_job_life import start_running
 from tests.controllers.world import job, task
 from volcano_py.api import kinds
 from volcano_py.api.batch import Job
@@ -120,7 +119,7 @@ def test_an_unknown_plugin_is_reported():
 
 async def test_ssh_keys_are_made_once_and_taken_away(world):
     pytest.importorskip("cryptography")
-    await start_running(world, job(plugins={"ssh": ["--ssh-port=2222"]}))
+    await world.start_running(job(plugins={"ssh": ["--ssh-port=2222"]}))
     secret = world.api.get(kinds.SECRET, "train-ssh")
     texts = {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
     assert texts["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----")
@@ -141,7 +140,7 @@ async def test_ssh_keys_are_made_once_and_taken_away(world):
 
 async def test_given_keys_are_used(world):
     keys = ["--ssh-private-key=private", "--ssh-public-key=public", "--ssh-key-file-path=/home/u/.ssh"]
-    await start_running(world, job(plugins={"ssh": keys}))
+    await world.start_running(job(plugins={"ssh": keys}))
     data = world.api.get(kinds.SECRET, "train-ssh")["data"]
     assert base64.b64decode(data["id_rsa"]) == b"private"
     volume = world.pods()["train-work-0"]["spec"]["volumes"][0]
@@ -205,6 +204,6 @@ def test_a_mistaken_argument_is_reported_without_its_value(argument):
 
 
 async def test_a_mistaken_argument_is_one_event_of_the_job(world):
-    await start_running(world, job(plugins={"ssh": ["--no-root"]}))
+    await world.start_running(job(plugins={"ssh": ["--no-root"]}))
     [message] = world.events("PluginArguments")
     assert message.startswith("job plugin ssh: unknown argument --no-root;") and "--ssh-key-file-path" in message

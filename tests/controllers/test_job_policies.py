@@ -2,7 +2,6 @@
 
 import asyncio
 
-from tests.controllers.test_job_life import start_running
 from tests.controllers.world import command, job, task
 from volcano_py.api import kinds
 
@@ -19,7 +18,7 @@ async def restart(world):
 
 
 async def test_running_pods_do_not_pend_when_a_controller_takes_over(world):
-    await start_running(world, job(policies=[PENDING_TOO_LONG]))
+    await world.start_running(job(policies=[PENDING_TOO_LONG]))
     await world.kill()
     await world.start()
     await asyncio.sleep(0.6)
@@ -71,7 +70,7 @@ async def test_a_new_pending_pod_has_its_own_time(world):
 
 async def test_a_task_that_completes_while_no_controller_runs_has_completed(world):
     tasks = (task("master", 1, policies=[{"event": "TaskCompleted", "action": "CompleteJob"}]), task("worker", 1))
-    await start_running(world, job(*tasks))
+    await world.start_running(job(*tasks))
     await world.kill()
     world.run_pods("Succeeded", "master", exit_code=0)
     await world.start()
@@ -80,7 +79,7 @@ async def test_a_task_that_completes_while_no_controller_runs_has_completed(worl
 
 
 async def test_a_gang_that_breaks_while_no_controller_runs_is_broken(world):
-    await start_running(world, job(policies=[{"event": "Unknown", "action": "AbortJob"}]))
+    await world.start_running(job(policies=[{"event": "Unknown", "action": "AbortJob"}]))
     await world.kill()
     world.api.change(kinds.PODGROUP, world.podgroups()[0]["metadata"]["name"], {"status": {"phase": "Unknown"}})
     await world.start()
@@ -98,7 +97,7 @@ async def test_a_job_whose_requests_are_no_quantities_reports_it(world):
 
 
 async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, monkeypatch):
-    await start_running(world, job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
+    await world.start_running(job(policies=[{"event": "PodFailed", "action": "AbortJob"}]))
     stumbles = []
 
     def stumble(*arguments, **options):
@@ -113,7 +112,7 @@ async def test_what_has_happened_is_not_forgotten_over_a_mistake_of_ours(world, 
 
 
 async def test_a_job_without_partitions_ends_though_its_policy_restarts_them(world):
-    await start_running(world, job(task(replicas=1), policies=[{"event": "*", "action": "RestartPartition"}]))
+    await world.start_running(job(task(replicas=1), policies=[{"event": "*", "action": "RestartPartition"}]))
     world.run_pods("Succeeded", exit_code=0)
     await world.until(lambda: world.phase() == "Completed")
     await world.until(lambda: any("partitionPolicy" in message for message in world.events("ExecuteAction")))

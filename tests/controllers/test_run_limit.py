@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.test_job_life import start_running
 from tests.controllers.world import World, job
 from volcano_py.api import kinds
 from volcano_py.api.batch import Job
@@ -113,7 +112,7 @@ def started(world: World, seconds_ago: float) -> None:
 
 
 async def test_a_job_that_outlives_its_limit_is_terminated_and_says_why(world: World) -> None:
-    await start_running(world, limited())
+    await world.start_running(limited())
     started(world, 1800)
     await world.quiet()
     assert world.phase() == "Running"
@@ -131,14 +130,14 @@ async def test_a_job_that_outlives_its_limit_is_terminated_and_says_why(world: W
 
 
 async def test_the_end_of_a_limit_needs_no_other_event(world: World) -> None:
-    await start_running(world, limited("1h"))
+    await world.start_running(limited("1h"))
     started(world, 3599.7)
     await world.reaped(lambda: world.phase() == "Terminated")
     assert world.status()["state"]["reason"] == "MaxRunTimeExceeded"
 
 
 async def test_a_limit_that_ends_while_no_controller_runs(world: World) -> None:
-    await start_running(world, limited(action="AbortJob"))
+    await world.start_running(limited(action="AbortJob"))
     await world.kill()
     started(world, 4000)
     await world.start()
@@ -147,7 +146,7 @@ async def test_a_limit_that_ends_while_no_controller_runs(world: World) -> None:
 
 
 async def test_without_a_choice_a_job_may_outlive_its_limit(world: World) -> None:
-    await start_running(world, limited(action=None))
+    await world.start_running(limited(action=None))
     started(world, 4000)
     await world.quiet()
     assert world.phase() == "Running" and not world.events("MaxRunTimeExceeded")
@@ -161,13 +160,13 @@ async def test_the_flag_is_for_all_jobs_that_state_a_limit(world: World) -> None
     await world.kill()
     world.options.on_max_run_time = "TerminateJob"
     await world.start()
-    await start_running(world, limited(action=None))
+    await world.start_running(limited(action=None))
     started(world, 4000)
     await world.reaped(lambda: world.phase() == "Terminated")
 
 
 async def test_a_restart_must_be_chosen_and_counts(world: World) -> None:
-    await start_running(world, limited(action="RestartJob", maxRetry=2))
+    await world.start_running(limited(action="RestartJob", maxRetry=2))
     before = set(uids(world))
     started(world, 4000)
     await world.until(lambda: world.events("MaxRunTimeExceeded"))
@@ -197,7 +196,7 @@ def uids(world: World) -> set[str]:
 
 async def test_a_policy_for_failed_pods_does_not_restart_a_job_that_is_ended(world: World) -> None:
     policies = [{"event": "*", "action": "RestartJob"}]
-    await start_running(world, limited(policies=policies))
+    await world.start_running(limited(policies=policies))
     started(world, 4000)
     await world.until(lambda: world.phase() == "Terminating")
     world.run_pods("Failed", exit_code=143)
@@ -206,7 +205,7 @@ async def test_a_policy_for_failed_pods_does_not_restart_a_job_that_is_ended(wor
 
 
 async def test_a_choice_that_is_not_usable_is_an_event(world: World) -> None:
-    await start_running(world, limited(action="Kill"))
+    await world.start_running(limited(action="Kill"))
     started(world, 4000)
     await world.until(lambda: world.events("InvalidMaxRunTime"))
     await world.quiet()

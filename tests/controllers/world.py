@@ -87,7 +87,7 @@ class World:
 
     # -- what scheduler and kubelet do
 
-    async def start_running(self, manifest):
+    async def start_running(self, manifest: dict[str, Any]) -> None:
         """Create a job, and wait until all of its pods run."""
         self.api.put(manifest)
         await self.until(self.podgroups)
