@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.sandbox.clients import PODS, Http, pod
 from volcano_py.sandbox.apiserver.apimachinery import features
+from volcano_py.sandbox.apiserver.assembly import new_api
+from volcano_py.sandbox.apiserver.openapi.v3 import OpenAPI
 
 APIS = "/apis/scheduling.k8s.io"
 GROUPS = f"{APIS}/v1beta1/namespaces/default/podgroups"
@@ -84,8 +87,18 @@ async def test_discovery_and_schema_have_the_kinds(api: Http) -> None:
     assert code == 200
     spec = answer["components"]["schemas"]["io.k8s.api.scheduling.v1beta1.PodGroupSpec"]
     assert "workloadRef" in spec["properties"]
+    assert spec["required"] == ["schedulingPolicy"]
+    assert spec["properties"]["preemptionPolicy"]["enum"] == ["Never", "PreemptLowerPriority"]
+    code, answer = await api.call("GET", "/openapi/v3/apis/batch/v1")
+    assert "scheduling" in answer["components"]["schemas"]["io.k8s.api.batch.v1.JobSpec"]["properties"]
     code, answer = await api.call("GET", "/version")
     assert answer["gitVersion"].startswith("v1.37")
+
+
+def test_an_older_version_has_no_field_of_a_later_one() -> None:
+    document = orjson.loads(OpenAPI(new_api(kubernetes="1.36").registry, "1.36").document("apis/batch/v1"))
+    properties = document["components"]["schemas"]["io.k8s.api.batch.v1.JobSpec"]["properties"]
+    assert "scheduling" not in properties and "podFailurePolicy" in properties
 
 
 def test_gates_belong_to_a_version() -> None:

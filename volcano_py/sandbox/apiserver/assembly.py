@@ -46,7 +46,7 @@ def new_api(durable: Durable | None = None, features: frozenset[str] = frozenset
     api.resource("", "namespaces").strategy.delete = namespaces.delete
     api.resource("apiextensions.k8s.io", "customresourcedefinitions").strategy = definitions.STRATEGY
     api.extensions["definitions"] = definitions.Definitions(api)
-    api.extensions["openapi"] = v3.OpenAPI(api.registry)
+    api.extensions["openapi"] = v3.OpenAPI(api.registry, kubernetes)
     if durable is not None:
         durable.restore(api.store, api.entry, definitions.CRDS)
         api.store.listeners.append(durable.observe)

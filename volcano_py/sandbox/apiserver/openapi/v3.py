@@ -7,12 +7,14 @@ parameter of every write operation (without it kubectl reads v2).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 from aiohttp import web
 
 from volcano_py.sandbox.apiserver.apimachinery.errors import PageNotFound
+from volcano_py.sandbox.apiserver.apimachinery.features import is_at_least
 from volcano_py.sandbox.apiserver.openapi import paths as path_items
 from volcano_py.sandbox.apiserver.openapi import v2, v2_protobuf
 from volcano_py.sandbox.apiserver.registry.resources import Registry, Resource
@@ -38,13 +40,16 @@ _EXTRA = (
     "version",
 )
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_LATER = {"1.37": ("batch.v1.JobSpec.scheduling",)}
+"""By version of Kubernetes: fields of known structs that the definitions, of 1.36, lack."""
 
 
 class OpenAPI:
     """The documents, kept until a definition changes."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, kubernetes: str) -> None:
         self.registry = registry
+        self._later = {name for version, names in _LATER.items() if is_at_least(kubernetes, version) for name in names}
         self.documents: dict[str, bytes] = {}
         self.generation = 0
         registry.changed.append(self.forget)
@@ -99,7 +104,7 @@ class OpenAPI:
         if resources is None:
             raise PageNotFound
         custom = any(resource.custom is not None for resource in resources.values())
-        schemas: dict[str, Object] = {}
+        schemas = _Schemas(self._later)
         paths: Object = {}
         for resource in resources.values():
             if resource.custom is not None:
@@ -168,10 +173,18 @@ _API_VERSION = "APIVersion defines the versioned schema of this representation o
 _KIND = "Kind is a string value representing the REST resource this object represents."
 
 
+class _Schemas(dict[str, Object]):
+    """The schemas of a document by name. `later`: the fields of _LATER that the server has."""
+
+    def __init__(self, later: Collection[str]) -> None:
+        super().__init__()
+        self.later = later
+
+
 # --- built-in kinds --------------------------------------------------------------------------------------------------
 
 
-def _builtin_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
+def _builtin_schemas(resource: Resource, schemas: _Schemas) -> None:
     name = schema_name(resource)
     _add_type(resource.type, schemas, name)
     if name not in definitions():  # a kind of a later version than the definitions
@@ -186,7 +199,7 @@ def _builtin_schemas(resource: Resource, schemas: dict[str, Object]) -> None:
             _add_type(builtin(go), schemas, definition_name(go))
 
 
-def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None:
+def _add_type(type_: Type | None, schemas: _Schemas, name: str) -> None:
     if name in schemas:
         return
     given = definitions().get(name, {})
@@ -195,34 +208,49 @@ def _add_type(type_: Type | None, schemas: dict[str, Object], name: str) -> None
         out["description"] = given["description"]
     out["type"] = "object"
     schemas[name] = out
-    if given.get("required"):
-        out["required"] = given["required"]
-    properties: dict[str, Object] = {}
+    if required := given.get("required") or _required(type_):
+        out["required"] = required
     described = given.get("properties", {})
-    if type_ is None:
-        for key, value in described.items():
-            kind = value.get("type")
-            plain = kind[0] if isinstance(kind, list) else kind
-            properties[key] = {"type": plain, "description": value.get("description", "")}
-            if value.get("format"):
-                properties[key]["format"] = value["format"]
-    else:
-        marked = marks().get(type_.go_name, {})
-        for key in ("apiVersion", "kind"):
-            if key in described:
-                properties[key] = {"type": "string", "description": described[key].get("description", "")}
-        for key, field in type_.fields.items():
-            if described and key not in described:
-                continue  # its feature gate is disabled
-            properties[key] = _property(field, described.get(key, {}), schemas)
-            mark = marked.get(key)
-            if mark is not None:
-                _mark(properties[key], mark)
+    properties = _described(described) if type_ is None else _properties(type_, described, schemas)
     if properties:
         out["properties"] = dict(sorted(properties.items()))
     for key, value in given.items():
         if key.startswith("x-kubernetes-"):
             out[key] = value
+
+
+def _required(type_: Type | None) -> list[str]:
+    """The required fields of a type without a definition."""
+    marked = marks().get(type_.go_name, {}) if type_ is not None else {}
+    return sorted(key for key, mark in marked.items() if mark.get("required"))
+
+
+def _described(described: Object) -> dict[str, Object]:
+    """The properties of a definition without a type."""
+    properties: dict[str, Object] = {}
+    for key, value in described.items():
+        kind = value.get("type")
+        plain = kind[0] if isinstance(kind, list) else kind
+        properties[key] = {"type": plain, "description": value.get("description", "")}
+        if value.get("format"):
+            properties[key]["format"] = value["format"]
+    return properties
+
+
+def _properties(type_: Type, described: Object, schemas: _Schemas) -> dict[str, Object]:
+    properties: dict[str, Object] = {}
+    marked = marks().get(type_.go_name, {})
+    for key in ("apiVersion", "kind"):
+        if key in described:
+            properties[key] = {"type": "string", "description": described[key].get("description", "")}
+    for key, field in type_.fields.items():
+        if described and key not in described and f"{type_.go_name}.{key}" not in schemas.later:
+            continue  # a field of a later version
+        properties[key] = _property(field, described.get(key, {}), schemas)
+        mark = marked.get(key)
+        if mark is not None:
+            _mark(properties[key], mark)
+    return properties
 
 
 def _mark(schema: Object, mark: Object) -> None:
@@ -238,7 +266,7 @@ def _ref(name: str) -> Object:
     return {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}
 
 
-def _property(field: Field, given: Object, schemas: dict[str, Object]) -> Object:
+def _property(field: Field, given: Object, schemas: _Schemas) -> Object:
     out = _schema_of(field.type, given, schemas)
     if not field.pointer and not field.omit_empty and field.type.kind in ("string", "bool", "int32", "int64"):
         out.setdefault("default", {"string": "", "bool": False}.get(field.type.kind, 0))
@@ -252,7 +280,7 @@ def _property(field: Field, given: Object, schemas: dict[str, Object]) -> Object
     return out
 
 
-def _item(type_: Type, given: Object, schemas: dict[str, Object]) -> Object:
+def _item(type_: Type, given: Object, schemas: _Schemas) -> Object:
     out = _schema_of(type_, given, schemas)
     if type_.kind == "struct":
         out["default"] = {}
@@ -282,7 +310,7 @@ _SPECIAL: dict[str, Object] = {
 }
 
 
-def _schema_of(type_: Type, given: Object, schemas: dict[str, Object]) -> Object:
+def _schema_of(type_: Type, given: Object, schemas: _Schemas) -> Object:
     kind = type_.kind
     if kind == "struct":
         name = definition_name(type_.go_name)
