@@ -20,7 +20,6 @@ from volcano_py.sandbox.apiserver.storage.store import Entry
 
 Object = dict[str, Any]
 YAML_TYPE = "application/yaml"
-JSON_TYPE = "application/json"
 
 
 def object_body(form: Form, resource: Resource, tail: bytes, include: str = "") -> bytes:

@@ -78,8 +78,6 @@ def _default_limits(obj: Object) -> None:
             item.setdefault("defaultRequest", {}).setdefault(name, value)
 
 
-_UNDER_MIN = "min value {} is greater than default request value {}"
-_OVER_MAX = "default request value {} is greater than max value {}"
 _OVER_DEFAULT = "default request value {} is greater than default limit value {}"
 _ORDERED = (
     # the field of the error, the smaller one, the larger one, whose value is printed, text
