@@ -198,7 +198,7 @@ def tour() -> str:
     """The README's tour as a page."""
     readme = (ROOT / "README.md").read_text()
     body = readme.partition("## Five-minute tour\n")[2].partition("\n## ")[0]
-    body = body.replace("```sh tour", "```sh")
+    body = body.replace("<!-- tour -->\n", "")
     body = re.sub(r"\]\(docs/", "](", body)
     return NOTE.format("README.md") + "# Five-minute tour\n\n" + START + body.strip() + "\n"
 

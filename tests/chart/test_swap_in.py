@@ -44,7 +44,7 @@ async def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 def steps(word: str) -> list[str]:
     """The commands of the page's blocks with this word."""
-    return re.findall(rf"^```sh {word}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^<!-- {word} -->\n```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 async def follow(at: Cluster, word: str, *values: str) -> str:

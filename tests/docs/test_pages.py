@@ -55,6 +55,12 @@ def _anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_site_shows_code_blocks_as_such(page: Path) -> None:
+    # With a word after the language, the site's generator takes the block, and what follows, for ordinary text.
+    assert not re.findall(r"^ *```\w*[ \t]+\S.*$", page.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_blocks_parse(page: Path) -> None:
     for language, text in BLOCK.findall(page.read_text()):
         if language == "python" and not text.startswith("session."):

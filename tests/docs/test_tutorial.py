@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```\w+ name=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CLUSTER = """
 {kind: Node, metadata: {name: busy}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
 ---

@@ -63,7 +63,7 @@ async def groups_as_manifests(site: Site) -> list[str]:
 async def remove_groups(site: Site, folder: Path) -> None:
     """Run the commands of the page that delete the groups of v1alpha2."""
     section = PAGE.read_text().partition("### Upgrade from 1.36 to 1.37")[2].partition("Upgrade the control plane")[0]
-    blocks = re.findall(r"```sh check\n(.*?)```", section, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     script = "set -euo pipefail\n" + "".join(blocks).replace("volcano-py migrate groups > groups.yaml", "true")
     program = found_kubectl()
     assert program is not None, "no kubectl: install it, or run python -m tests.kubectl"

@@ -17,7 +17,7 @@ from tests.kubectl import find
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-STEPS = re.findall(r"^```sh tour\n(.*?)^```", README, re.M | re.S)
+STEPS = re.findall(r"^<!-- tour -->\n```sh\n(.*?)^```", README, re.M | re.S)
 
 PROMISED = (
     ("up at https://127.0.0.1:", "node-3   Ready"),

@@ -49,7 +49,7 @@ tiers:
 
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "plugin-authors.md"
-BLOCK = re.compile(r"^```\w+ name=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 async def test_the_tutorial_runs_in_a_live_scheduler(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def definition(group: str, versions: list[str], plural: str, kind: str) -> Manif
 def manifests(page: str) -> list[Manifest]:
     """The manifests of a page."""
     text = (GUIDES / f"{page}.md").read_text()
-    blocks = re.findall(r"^```yaml guide\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^<!-- guide -->\n```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [document for block in blocks for document in yaml.safe_load_all(block)]
 
 
