@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from tests.chart import promtool
 from tests.chart.cluster import CHART
 from volcano_py.controllers import metrics as controllers
 from volcano_py.scheduler.runtime.metrics import Metrics
@@ -47,3 +48,12 @@ def test_every_metric_exists(where: str, expression: str) -> None:
 def test_a_sum_is_not_matched_by_labels_it_does_not_have(where: str, expression: str) -> None:
     # `a and sum(b)` is always empty if `a` has labels: the sum has none.
     assert not re.search(r"\b(and|unless) sum\(", expression), where
+
+
+def test_every_alert_has_a_case_for_promtool(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert promtool.tests()["tests"]
+    more = promtool.rules()
+    more["groups"][0]["rules"].append({"alert": "VolcanoNew", "expr": "vector(1)"})
+    monkeypatch.setattr(promtool, "rules", lambda: more)
+    with pytest.raises(ValueError, match="VolcanoNew"):
+        promtool.tests()

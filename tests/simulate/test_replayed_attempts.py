@@ -142,7 +142,7 @@ def test_attempts_are_written_before_the_end_of_a_cycle_when_there_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "MOST_LINES", 3)
-    monkeypatch.setattr(recording, "MOST_WAITING", 10_000)  # so many writes outrun a slow disk
+    monkeypatch.setattr(recording, "MOST_WAITING", 10_000)  # on a slow disk more writes wait than are kept by default
     _Cluster(tmp_path, 1, {}).run(60)
     found = [each for file in sorted(tmp_path.iterdir()) for each in replay(file)]
     assert len(found) > 30 and all(each.identical for each in found)

@@ -179,7 +179,8 @@ class Client:
                 yield body
                 body = await following
             finally:
-                following.cancel()
+                if not following.cancel() and not following.cancelled():
+                    following.exception()  # a caller that stops early is not interested in it
         yield body
 
     def watch(
