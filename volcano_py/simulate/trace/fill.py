@@ -21,12 +21,9 @@ _BATCH = 50
 _FOREVER = 1e10
 
 
-def fill(
-    jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], configuration: Configuration, seed: int
-) -> tuple[Outcome, dict[str, float]]:
-    """The outcome, and the shares of the GPUs that are allocated when a job waits for the first time and when 100 % and
-    130 % of the GPUs have been requested."""
-    capacity = sum(node.capacity.get(GPU, 0) for node in nodes)
+def arrivals(jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], seed: int) -> list[TraceJob]:
+    """Jobs of a trace in random order, until they have requested 130 % of the GPUs. Raises TraceError."""
+    capacity = gpus_of(nodes)
     if not capacity or not any(job.requests.get(GPU) for job in jobs):
         raise TraceError("--arrivals fill needs GPUs: the nodes have none, or no job requests one")
     random, arriving, requested = Random(seed), list[TraceJob](), 0
@@ -39,6 +36,20 @@ def fill(
             )
         )
         requested += job.pods * job.requests.get(GPU, 0)
+    return arriving
+
+
+def gpus_of(nodes: Sequence[TraceNode]) -> int:
+    """In thousandths."""
+    return sum(node.capacity.get(GPU, 0) for node in nodes)
+
+
+def fill(
+    jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], configuration: Configuration, seed: int
+) -> tuple[Outcome, dict[str, float]]:
+    """The outcome, and the shares of the GPUs that are allocated when a job waits for the first time and when 100 % and
+    130 % of the GPUs have been requested."""
+    arriving, capacity = arrivals(jobs, nodes, seed), gpus_of(nodes)
     engine = Engine(arriving, nodes, configuration, 1.0, seed)
     found: dict[str, float] = {}
     requested = 0
