@@ -68,6 +68,71 @@ def test_the_score_is_the_loss_before_minus_the_loss_after(seed: int) -> None:
         assert score.score_node(task, node) == scores[node]
 
 
+def exact_loss(cpu: float, cards: list[float], shapes: list[tuple[int, int, int]]) -> float:
+    """By definition, in MiB: what each pod cannot use of the free memory of the cards, as the mean."""
+    lost = 0.0
+    for cpu_of, count, memory in shapes:
+        fits = cpu >= cpu_of and sum(card >= memory for card in cards) >= count
+        lost += sum(card for card in cards if not fits or card < memory)
+    return lost / len(shapes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
+    """Pods run on cards, so that equal sums of free memory differ by card."""
+    rng = random.Random(seed)
+    kinds = [(rng.randint(1, 3), rng.choice((1, 1, 2)), rng.choice((200, 500, 1000))) for _ in range(3)]
+    nodes, jobs, free = {}, {}, {}
+    for n in range(5):
+        cards = rng.randint(1, 3)
+        registered = ":".join(f"GPU-{n}{c},10,1000,NVIDIA-T4,true,hami-core" for c in range(cards)) + ":"
+        nodes[f"n{n}"] = {
+            "cpu": 12,
+            "volcano.sh/vgpu-number": 10 * cards,
+            "volcano.sh/vgpu-memory": 1000 * cards,
+            "volcano.sh/vgpu-cores": 100 * cards,
+            "annotations": {"volcano.sh/node-vgpu-register": registered},
+        }
+        free[f"n{n}"] = [12.0, *[1000.0] * cards]
+        for c in range(cards):
+            used = rng.choice((0, 200, 500, 1000))
+            if used:
+                limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": used}
+                holds = {"volcano.sh/vgpu-ids-new": f"GPU-{n}{c},NVIDIA,{used},0:"}
+                jobs[f"r{n}{c}"] = {
+                    "tasks": {"x": {"runsOn": f"n{n}", "cpu": 1, "limits": limits, "annotations": holds}}
+                }
+                free[f"n{n}"][0] -= 1
+                free[f"n{n}"][1 + c] -= used
+    shapes = [(1, 1, job["tasks"]["x"]["limits"]["volcano.sh/vgpu-memory"]) for job in jobs.values()]
+    for j in range(4):
+        cpu, count, memory = rng.choice(kinds)
+        limits = {"volcano.sh/vgpu-number": count, "volcano.sh/vgpu-memory": memory}
+        jobs[f"j{j}"] = {"phase": "Inqueue", "each": {"cpu": cpu, "limits": limits}}
+        shapes.append((cpu, count, memory))
+    conf = {"plugins": [
+        ["gang"],
+        ["predicates", {"fragmentation": {"gpu": "volcano.sh/vgpu-memory", "weight": 1}},
+         {"deviceshare": {"deviceshare.VGPUEnable": True}}],
+    ]}  # fmt: skip
+    world = Simulation(manifests({"nodes": nodes, "jobs": jobs})).cluster
+    session = run_once(world, load(configuration({"actions": "enqueue", **conf}), REGISTRY.actions), 0.0).session
+    [score] = [s for _, s in session.rules.enabled_scores() if s.name == "fragmentation"]
+    cpu, count, memory = next(shape for shape in shapes[-4:])
+    scores = score.score(next(iter(session.jobs["default/j0"].tasks.values())), session.numbers)
+    for node, name in enumerate(session.table.names):
+        have, cards = free[name][0], free[name][1:]
+        fullest = sorted((card, c) for c, card in enumerate(cards) if card >= memory)[:count]
+        if have < cpu or len(fullest) < count:
+            continue
+        after = list(cards)
+        for _, c in fullest:
+            after[c] -= memory
+        largest = max(memory for _, _, memory in shapes)
+        expected = 10 * (exact_loss(have, cards, shapes) - exact_loss(have - cpu, after, shapes)) / largest
+        assert scores[node] == pytest.approx(expected), name
+
+
 def test_bad_arguments_are_warnings() -> None:
     plugin = Fragmentation({"weight": -1, "card": 0})
     assert [w.partition(" argument ")[2] for w in plugin.warnings] == [

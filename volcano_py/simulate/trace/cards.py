@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.search.fit_errors import Reason
+from volcano_py.scheduler.framework.search.free_cards import CardBook, CardNeeds, PublishedCards
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
@@ -73,6 +74,12 @@ def cards_plugin(cards: Cards, column: dict[str, int], jobs: dict[str, TraceJob]
                     at, found = taken.pop(task.key)
                     free[at, found] += jobs[task.job.partition("/")[2]].share
 
+            def needs(task: Task) -> CardNeeds | None:
+                job = jobs[task.job.partition("/")[2]]
+                return CardNeeds(job.cards, job.share) if job.cards else None
+
+            published = session.shared(PublishedCards, PublishedCards)
+            published.of[f"trace/{GPU}"] = CardBook(needs, lambda: free[row].astype(np.float64))
             session.add_filters(_Filter(free, row, jobs))
             session.add_event_handler(placed, removed)
 

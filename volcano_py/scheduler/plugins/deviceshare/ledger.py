@@ -127,6 +127,8 @@ class Ledger:
         """The number of the cards' state, by column; number 0 is the state of a node without cards."""
         self._demands: dict[int, Any] = {}
         self._answers: dict[int, _Answers] = {}
+        self.moved: set[int] = set()
+        """The columns whose cards have changed in this session, until a reader removes them."""
 
     def demand(self, task: Task) -> Any:
         """The demand of a class of pods; None: they request no device of this type."""
@@ -272,6 +274,7 @@ class Ledger:
         return cards
 
     def _moved(self, node: int, cards: BookedDevices) -> None:
+        self.moved.add(node)
         if self._states is not None:
             self._states[node] = self._number(cards)
 
