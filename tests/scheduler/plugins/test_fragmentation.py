@@ -79,12 +79,12 @@ def exact_loss(cpu: float, cards: list[float], shapes: list[tuple[int, int, int]
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
-    """Pods run on cards, so that equal sums of free memory differ by card."""
+    """Pods run on cards, so that equal sums of free memory differ by card; the first node is empty, so the task fits."""
     rng = random.Random(seed)
     kinds = [(rng.randint(1, 3), rng.choice((1, 1, 2)), rng.choice((200, 500, 1000))) for _ in range(3)]
     nodes, jobs, free = {}, {}, {}
     for n in range(5):
-        cards = rng.randint(1, 3)
+        cards = rng.randint(1, 3) if n else 2
         registered = ":".join(f"GPU-{n}{c},10,1000,NVIDIA-T4,true,hami-core" for c in range(cards)) + ":"
         nodes[f"n{n}"] = {
             "cpu": 12,
@@ -95,7 +95,7 @@ def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
         }
         free[f"n{n}"] = [12.0, *[1000.0] * cards]
         for c in range(cards):
-            used = rng.choice((0, 200, 500, 1000))
+            used = rng.choice((0, 200, 500, 1000)) if n else 0
             if used:
                 limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": used}
                 holds = {"volcano.sh/vgpu-ids-new": f"GPU-{n}{c},NVIDIA,{used},0:"}
@@ -118,8 +118,10 @@ def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
     world = Simulation(manifests({"nodes": nodes, "jobs": jobs})).cluster
     session = run_once(world, load(configuration({"actions": "enqueue", **conf}), REGISTRY.actions), 0.0).session
     [score] = [s for _, s in session.rules.enabled_scores() if s.name == "fragmentation"]
-    cpu, count, memory = next(shape for shape in shapes[-4:])
-    scores = score.score(next(iter(session.jobs["default/j0"].tasks.values())), session.numbers)
+    cpu, count, memory = shapes[-4]
+    [task] = session.jobs["default/j0"].tasks.values()
+    scores = score.score(task, session.numbers)
+    compared = 0
     for node, name in enumerate(session.table.names):
         have, cards = free[name][0], free[name][1:]
         fullest = sorted((card, c) for c, card in enumerate(cards) if card >= memory)[:count]
@@ -131,6 +133,23 @@ def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
         largest = max(memory for _, _, memory in shapes)
         expected = 10 * (exact_loss(have, cards, shapes) - exact_loss(have - cpu, after, shapes)) / largest
         assert scores[node] == pytest.approx(expected), name
+        assert score.score_node(task, node) == scores[node]
+        compared += 1
+    assert compared, "the pod fits no node"
+
+
+def test_a_pod_takes_of_a_pool_what_it_requests() -> None:
+    """One and a half cards of two leave half of one, which a pod of a half can use."""
+    jobs = {name: {"phase": "Inqueue", "each": {"cpu": 1, GPU: parts}} for name, parts in (("a", 150), ("b", 50))}
+    world = Simulation(manifests({"nodes": {"n": {"cpu": 4, GPU: 2 * CARD}}, "jobs": jobs})).cluster
+    session = run_once(world, load(CONF, REGISTRY.actions), 0.0, assume=False).session
+    [score] = [s for _, s in session.rules.enabled_scores() if s.name == "fragmentation"]
+    [task] = session.jobs["default/a"].tasks.values()
+    free = session.numbers.idle[session.table.rows[GPU]]
+    free[0] = 2 * CARD * 1000.0
+    session.numbers.idle[session.table.rows["cpu"]][0] = 4000.0
+    # before, both can use everything; after it, half a card is free, and lost to `a` alone
+    assert score.score(task, session.numbers)[0] == pytest.approx(10 * (0.0 - 0.5 / 2))
 
 
 def test_bad_arguments_are_warnings() -> None:

@@ -34,7 +34,7 @@ from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scop
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes, columns_of
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
@@ -159,9 +159,7 @@ class _Gradient:
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
         cpu, memory = numbers.idle[self._cpu], numbers.idle[self._memory]
-        before = self._cards(numbers)
-        needs = self._needs(task) if self._book is None else self._book.needs(task)
-        after = before if needs is None else before.without(needs)
+        before, after = self._cards(task, numbers)
         request = task.request
         loss = self._loss(cpu - request[CPU], memory - request[MEMORY], after)
         return (self._loss(cpu, memory, before) - loss) * self._weight / self._one_card
@@ -170,10 +168,13 @@ class _Gradient:
         here = SomeNodes(self._numbers, np.array([node], dtype=np.intp))
         return float(self.score(task, here)[0])
 
-    def _cards(self, numbers: Numbers) -> FreeCards:
+    def _cards(self, task: Task, numbers: Numbers) -> tuple[FreeCards, FreeCards]:
+        """The free cards before and after the placement of a task."""
         if self._book is None:
-            return PooledCards(numbers.idle[self._row], self._card)
-        return ExactCards(self._book.free()[numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)])
+            gpu = numbers.idle[self._row]
+            return PooledCards(gpu, self._card), PooledCards(gpu - task.request[self._gpu], self._card)
+        cards, needs = ExactCards(self._book.free(columns_of(numbers))), self._book.needs(task)
+        return cards, cards if needs is None else cards.without(needs)
 
     @cached_property
     def _one_card(self) -> float:

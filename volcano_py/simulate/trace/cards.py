@@ -15,6 +15,7 @@ from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scop
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.simulate.trace.jobs import GPU, TraceJob, TraceNode
+from volcano_py.simulate.trace.objects import GPU_RESOURCE
 
 NAME = "trace-cards"
 WHOLE = 1000
@@ -79,7 +80,7 @@ def cards_plugin(cards: Cards, column: dict[str, int], jobs: dict[str, TraceJob]
                 return CardNeeds(job.cards, job.share) if job.cards else None
 
             published = session.shared(PublishedCards, PublishedCards)
-            published.of[f"trace/{GPU}"] = CardBook(needs, lambda: free[row].astype(np.float64))
+            published.of[GPU_RESOURCE] = CardBook(needs, lambda nodes: free[row[nodes]].astype(np.float64))
             session.add_filters(_Filter(free, row, jobs))
             session.add_event_handler(placed, removed)
 

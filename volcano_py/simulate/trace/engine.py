@@ -30,6 +30,7 @@ from volcano_py.simulate.trace.cards import NAME, Cards, cards_plugin, take
 from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode
 from volcano_py.simulate.trace.objects import (
     EPOCH,
+    GPU_RESOURCE,
     NAMESPACE,
     group_object,
     node_object,
@@ -240,7 +241,7 @@ class Engine:
         table = self._cluster.nodes
         of = GPU if self.outcome.capacity.get(GPU) else "cpu"
         columns = {i: self._column[table.names[i]] for held in reserved for i in held.nodes.tolist()}
-        row = table.rows.get(f"trace/{GPU}" if of == GPU else of)
+        row = table.rows.get(GPU_RESOURCE if of == GPU else of)
         # the node table has thousandths of what the trace counts
         scale = 1000.0 if of == GPU else 1.0
         free = (self._free[RESOURCES.index(of)] * scale).tolist()

@@ -17,6 +17,7 @@ from volcano_py.simulate.trace.jobs import GPU, TraceError, TraceJob, TraceNode
 
 REQUESTED = 1.3
 """GPUs that are requested in all, as a multiple of those that exist."""
+FIRST_WAIT, AT_THE_END = "GPU allocated at the first wait", "GPU allocated at arrivals of 130 %"
 _BATCH = 50
 _FOREVER = 1e10
 
@@ -60,8 +61,8 @@ def fill(
         allocated = engine.used[GPU] / capacity
         waiting = engine.withdraw()
         if waiting:
-            found.setdefault("GPU allocated at the first wait", allocated)
+            found.setdefault(FIRST_WAIT, allocated)
         if requested >= capacity:
             found.setdefault("GPU allocated at arrivals of 100 %", allocated)
-    found["GPU allocated at arrivals of 130 %"] = engine.used[GPU] / capacity
+    found[AT_THE_END] = engine.used[GPU] / capacity
     return engine.outcome, found

@@ -13,6 +13,8 @@ from volcano_py.simulate.trace.jobs import GPU, TraceJob, TraceNode
 EPOCH = 1_767_225_600.0
 """The start of every trace, in seconds since the epoch."""
 MODEL_LABEL = "gpu-model"
+GPU_RESOURCE = f"trace/{GPU}"
+"""The name of `GPU` as a resource of nodes and pods."""
 NAMESPACE = "trace"
 
 
@@ -70,5 +72,4 @@ def pod_object(job: TraceJob, index: int, attempt: int = 0) -> core.Pod:
 
 def _amounts(of: dict[str, int]) -> dict[str, str]:
     units = {"cpu": "m", "memory": "Mi", GPU: ""}
-    resource_names = {GPU: f"trace/{GPU}"}
-    return {resource_names.get(r, r): f"{amount}{units[r]}" for r, amount in of.items() if amount}
+    return {GPU_RESOURCE if r == GPU else r: f"{amount}{units[r]}" for r, amount in of.items() if amount}

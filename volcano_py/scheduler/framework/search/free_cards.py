@@ -31,8 +31,8 @@ class CardBook:
 
     needs: Callable[[Task], CardNeeds | None]
     """Of the pods of a class; None: no card."""
-    free: Callable[[], Floats]
-    """What is free now, by node and card, in the unit of the needs; 0 where there is no card. Read-only."""
+    free: Callable[[NDArray[np.intp] | slice], Floats]
+    """What is free now on some nodes, by node and card, in the unit of the needs; 0: there is no card. Read-only."""
 
 
 @dataclass
@@ -56,10 +56,6 @@ class FreeCards(Protocol):
         """What is free on cards that have less."""
         ...
 
-    def without(self, needs: CardNeeds) -> FreeCards:
-        """What is left beside a pod, on the nodes where it fits: it takes the fullest cards that have enough."""
-        ...
-
 
 class ExactCards:
     """`free`: by node and card."""
@@ -77,6 +73,7 @@ class ExactCards:
         return small
 
     def without(self, needs: CardNeeds) -> ExactCards:
+        """What is left beside a pod, on the nodes where it fits: it takes the fullest cards that have enough."""
         usable = np.where(self.free >= needs.amount - EPS, self.free, np.inf)
         fullest = np.argsort(usable, axis=1, kind="stable")[:, : needs.cards]
         left = self.free.copy()
@@ -101,6 +98,3 @@ class PooledCards:
     def too_small(self, amount: float) -> Floats:
         small: Floats = np.where(self._rest < amount - EPS, self._rest, 0.0)
         return small
-
-    def without(self, needs: CardNeeds) -> PooledCards:
-        return PooledCards(self.total - needs.cards * needs.amount, self._card)

@@ -19,7 +19,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, columns_of
 from volcano_py.scheduler.plugins.deviceshare.device_type import BookedDevices, DeviceType, Fit
 
 _UNKNOWN = -1
@@ -355,8 +355,3 @@ class CardScore:
     def score_node(self, task: Task, node: int) -> float:
         total = sum(ledger.fit_one(task, node).score for ledger in self._ledgers if ledger.demand(task) is not None)
         return float(int(total + 0.5) * self._weight)
-
-
-def columns_of(numbers: Numbers) -> Any:
-    """The columns of these numbers."""
-    return numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)

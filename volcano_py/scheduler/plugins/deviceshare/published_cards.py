@@ -1,10 +1,12 @@
 """The cards of GPUs for other plugins: what is free of each, and what pods take. Not in Volcano.
 
-Memory is the measure; the exclusive use of cores, and a full number of shares, leave nothing free of a card. Which
-cards a pod accepts by type, and MIG instances, are not part of it.
+Memory is the measure; the exclusive use of cores, and a full number of shares, leave nothing free of a card. The cards
+of terminating pods count as free. Which cards a pod accepts by type, and MIG instances, are not part of it.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,28 +44,36 @@ class _LedgerCards:
     def __init__(self, ledger: Ledger, nodes: int) -> None:
         self._ledger = ledger
         self._nodes = nodes
-        self._free: Floats | None = None
-        self._smallest = 0
-        """MiB of the smallest card."""
 
-    def free(self) -> Floats:
-        if self._free is None:
-            of = {node: found for node in self._ledger.columns() if (found := self._of(node))}
-            self._free = np.zeros((self._nodes, max(map(len, of.values()), default=0)))
-            self._ledger.moved.clear()
-            for node, found in of.items():
-                self._free[node, : len(found)] = found
-        while self._ledger.moved:
-            node = self._ledger.moved.pop()
+    def free(self, nodes: NDArray[np.intp] | slice) -> Floats:
+        free, moved = self._free, self._ledger.moved
+        while moved:
+            node = moved.pop()
             found = self._of(node)
-            self._free[node, : len(found)] = found
-        return self._free
+            free[node, : len(found)] = found
+        return free[nodes]
+
+    @cached_property
+    def _free(self) -> Floats:
+        of = {node: self._of(node) for node in self._ledger.columns()}
+        free: Floats = np.zeros((self._nodes, max(map(len, of.values()), default=0)))
+        for node, found in of.items():
+            free[node, : len(found)] = found
+        return free
+
+    @cached_property
+    def _smallest(self) -> int:
+        """MiB of the smallest card."""
+        all_cards = (self._ledger.cards(node) for node in self._ledger.columns())
+        memories = (c.announced.memory for cards in all_cards if isinstance(cards, VgpuCards) for c in cards.cards)
+        return min(memories, default=1)
 
     def _of(self, node: int) -> list[int]:
         cards = self._ledger.cards(node)
         return cards.free_memory() if isinstance(cards, VgpuCards | GpuCards) else []
 
     def needs(self, task: Task) -> CardNeeds | None:
+        """Of several containers, the largest amount counts for the cards of all."""
         demand = self._ledger.demand(task)
         if isinstance(demand, GpuShareDemand):
             return CardNeeds(demand.number, 1.0) if demand.number else CardNeeds(1, float(demand.memory))
@@ -73,12 +83,5 @@ class _LedgerCards:
         if not requests:
             return None
         # a percentage counts of the smallest card, so that no card is too small for it
-        memory = max(r.memory if r.percentage == NO_PERCENTAGE else r.memory_of(self._least()) for r in requests)
+        memory = max(r.memory if r.percentage == NO_PERCENTAGE else r.memory_of(self._smallest) for r in requests)
         return CardNeeds(sum(r.number for r in requests), float(memory))
-
-    def _least(self) -> int:
-        if not self._smallest:
-            all_cards = (self._ledger.cards(node) for node in self._ledger.columns())
-            memories = (c.announced.memory for cards in all_cards if isinstance(cards, VgpuCards) for c in cards.cards)
-            self._smallest = min(memories, default=1)
-        return self._smallest
