@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from volcano_py.simulate.trace.jobs import TraceJob, TraceNode
+from volcano_py.simulate.trace.jobs import GPU, TraceJob, TraceNode
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class FgdModel:
     def __init__(self, nodes: Sequence[TraceNode], jobs: Sequence[TraceJob]) -> None:
         self.cpu: Ints = np.array([node.capacity["cpu"] for node in nodes], dtype=np.int64)
         self.memory: Ints = np.array([node.capacity["memory"] for node in nodes], dtype=np.int64)
-        counts = [node.capacity.get("gpu-milli", 0) // _WHOLE for node in nodes]
+        counts = [node.capacity.get(GPU, 0) // _WHOLE for node in nodes]
         self.cards: Ints = np.zeros((len(nodes), max(counts)), dtype=np.int64)
         """What is free of each, in thousandths."""
         for row, count in enumerate(counts):

@@ -18,13 +18,13 @@ from benchmarks.fgd_model import FgdModel
 from benchmarks.trace_variants import variant
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.run_once import REGISTRY
-from volcano_py.simulate.trace.fill import arrivals, fill
+from volcano_py.simulate.trace.fill import AT_THE_END, FIRST_WAIT, arrivals, fill
 from volcano_py.simulate.trace.jobs import TraceError, TraceJob, TraceNode, read_jobs, read_nodes
+from volcano_py.simulate.trace.objects import GPU_RESOURCE
 from volcano_py.testing.table import configuration
 
-_RESOURCE = "trace/gpu-milli"
-_FRAGMENTATION = {"fragmentation": {"gpu": _RESOURCE, "card": 1000}}
-_BINPACK = {"binpack": {"binpack.resources": _RESOURCE, f"binpack.resources.{_RESOURCE}": 5}}
+_FRAGMENTATION = {"fragmentation": {"gpu": GPU_RESOURCE, "card": 1000}}
+_BINPACK = {"binpack": {"binpack.resources": GPU_RESOURCE, f"binpack.resources.{GPU_RESOURCE}": 5}}
 MODEL = "FGD in a model"
 CANDIDATES: dict[str, list[Any]] = {
     "fragmentation": ["predicates", _FRAGMENTATION],
@@ -32,7 +32,6 @@ CANDIDATES: dict[str, list[Any]] = {
     "default configuration": ["predicates", {"nodeorder": {"leastrequested.weight": 0}}, _BINPACK],
     "Volcano's: nodeorder and binpack": ["predicates", "nodeorder", "binpack"],
 }
-_FIRST_WAIT, _AT_THE_END = "GPU allocated at the first wait", "GPU allocated at arrivals of 130 %"
 
 
 def run(name: str, jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], seed: int) -> tuple[float, float]:
@@ -41,12 +40,13 @@ def run(name: str, jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], seed: i
         return _model(jobs, nodes, seed)
     tiers = {"actions": "allocate", "plugins": [["priority", "gang"], CANDIDATES[name]]}
     _, found = fill(jobs, nodes, load(configuration(tiers), REGISTRY.actions), seed)
-    return found.get(_FIRST_WAIT, found[_AT_THE_END]), found[_AT_THE_END]
+    return found.get(FIRST_WAIT, found[AT_THE_END]), found[AT_THE_END]
 
 
 def _model(jobs: Sequence[TraceJob], nodes: Sequence[TraceNode], seed: int) -> tuple[float, float]:
+    arriving = arrivals(jobs, nodes, seed)
     model, first = FgdModel(nodes, jobs), None
-    for job in arrivals(jobs, nodes, seed):
+    for job in arriving:
         if not model.place(job) and first is None:
             first = model.allocated
     return (model.allocated if first is None else first), model.allocated
@@ -63,8 +63,12 @@ def packing(nodes: Path, pods: Path, of: str, only: str, seeds: int) -> None:
     try:
         have, (jobs, _) = read_nodes(nodes), read_jobs(pods, 1, timeless=True)
         jobs = variant(of, jobs, have) if of else jobs
+        _table(jobs, have, only, seeds)
     except TraceError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _table(jobs: Sequence[TraceJob], have: Sequence[TraceNode], only: str, seeds: int) -> None:
     click.echo(f"{'scores':34} {'first wait':>10} {'GPUs':>7} {'least':>7} {'most':>7}  ({seeds} orders)")
     for name in (MODEL, *CANDIDATES):
         if only not in name:
