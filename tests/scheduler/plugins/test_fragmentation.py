@@ -79,7 +79,7 @@ def exact_loss(cpu: float, cards: list[float], shapes: list[tuple[int, int, int]
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cards_that_deviceshare_assigns_are_exact(seed: int) -> None:
-    """Pods run on cards, so that equal sums of free memory differ by card; the first node is empty, so the task fits."""
+    """Pods run on cards, so equal sums of free memory differ by card; the first node is empty, so the task fits."""
     rng = random.Random(seed)
     kinds = [(rng.randint(1, 3), rng.choice((1, 1, 2)), rng.choice((200, 500, 1000))) for _ in range(3)]
     nodes, jobs, free = {}, {}, {}
