@@ -4,17 +4,14 @@ Not in Volcano.
 It is the fragmentation gradient descent of Weng et al. (USENIX ATC 2023). The loss of a node is the free GPU on it that
 a pod cannot use, as the mean over the shapes of GPU pods, by how often each occurs. A pod for which the node has too
 little of anything loses all of its free GPU; one that fits loses the rest of a card that is too small for it. The score
-is the loss before, minus the loss after. The free share of each card counts where a plugin that assigns cards publishes
-it (`framework.search.free_cards`); else the free GPU of a node counts as whole cards and the rest of one.
+is the loss before, minus the loss after. The free GPU of a node counts as whole cards and the rest of one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import ceil
 from typing import Any, Literal
 
 import msgspec
@@ -22,26 +19,18 @@ import numpy as np
 
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.search.free_cards import (
-    CardBook,
-    CardNeeds,
-    ExactCards,
-    FreeCards,
-    PooledCards,
-    PublishedCards,
-)
 from volcano_py.scheduler.framework.search.node_rules import LOCAL, Floats, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes, columns_of
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.model.resource import EPS, Resource
 from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 
 _SHAPES = 24
 """The most frequent shapes of pods that count."""
-Shape = tuple[float, float, CardNeeds]
-"""cpu, memory, cards."""
+Shape = tuple[float, float, float]
+"""cpu, memory, GPU."""
 
 
 class Fragmentation(Plugin):
@@ -73,9 +62,12 @@ class Fragmentation(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         gpu = self.arguments.gpu
-        if self.weight and gpu in session.table.rows:
+        if not self.weight or gpu not in session.table.rows:
+            return
+        shapes = _mix(session.cluster, gpu)
+        if shapes:
             card = Resource.parse({gpu: str(self.card)})[gpu]
-            session.add_scores(_Gradient(session, gpu, card, 10.0 * self.weight))
+            session.add_scores(_Gradient(session, gpu, card, shapes, 10.0 * self.weight))
 
 
 @dataclass
@@ -86,18 +78,17 @@ class _Counts:
     of_job: dict[str, Counter[Shape]] = field(default_factory=dict)
 
 
-def _mix(cluster: Cluster, version: object, needs: Callable[[Task], CardNeeds | None]) -> list[tuple[Shape, float]]:
-    """The most frequent shapes of GPU pods with their shares, of all jobs of the cluster that have not ended. With
-    another `version`, they are counted again."""
+def _mix(cluster: Cluster, gpu: str) -> list[tuple[Shape, float]]:
+    """The most frequent shapes of GPU pods with their shares, of all jobs of the cluster that have not ended."""
 
     def apply(state: _Counts, cluster: Cluster, changed: set[str]) -> None:
         for uid in changed:
             state.total.subtract(state.of_job.pop(uid, Counter()))
             job = cluster.jobs.get(uid)
             shapes = Counter(
-                (task.request[CPU], task.request[MEMORY], of_task)
+                (task.request[CPU], task.request[MEMORY], task.request[gpu])
                 for task in (job.tasks.values() if job is not None else ())
-                if (of_task := needs(task)) is not None
+                if task.request[gpu] >= EPS
             )
             if shapes:
                 state.of_job[uid] = shapes
@@ -108,7 +99,7 @@ def _mix(cluster: Cluster, version: object, needs: Callable[[Task], CardNeeds | 
         apply(state, cluster, set(cluster.jobs))
         return state
 
-    total = state_of(cluster, "fragmentation", version, build, apply).total
+    total = state_of(cluster, "fragmentation", gpu, build, apply).total
     frequent = sorted(((-count, shape) for shape, count in total.items() if count > 0))[:_SHAPES]
     counted = -sum(count for count, _ in frequent)
     return [(shape, -count / counted) for count, shape in frequent]
@@ -119,78 +110,44 @@ class _Gradient:
 
     name = "fragmentation"
     scope: Literal[Scope.LOCAL] = LOCAL
+    in_runs = True
     batch = False
 
-    def __init__(self, session: Session, gpu: str, card: float, weight: float) -> None:
-        self._session = session
+    def __init__(
+        self, session: Session, gpu: str, card: float, shapes: list[tuple[Shape, float]], weight: float
+    ) -> None:
         self._numbers = session.numbers
-        self._cpu, self._memory = (session.table.rows[name] for name in (CPU, MEMORY))
+        self._rows = [session.table.rows[name] for name in (CPU, MEMORY, gpu)]
         self._gpu = gpu
-        self._row = session.table.rows[gpu]
         self._card = card
-        self._weight = weight
-
-    @property
-    def in_runs(self) -> bool:
-        """The cards that several pods would get are only in the book when they are placed one after another."""
-        return self._book is None
-
-    @cached_property
-    def _book(self) -> CardBook | None:
-        """The exact cards; looked up after all plugins have opened the session."""
-        return self._session.shared(PublishedCards, PublishedCards).of.get(self._gpu)
-
-    @cached_property
-    def _shapes(self) -> list[tuple[Shape, float]]:
-        version = (self._gpu, self._card, self._book is not None)
-        return _mix(self._session.cluster, version, self._needs if self._book is None else self._book.needs)
-
-    def _needs(self, task: Task) -> CardNeeds | None:
-        """The cards of a pod, by what it requests of the pool."""
-        amount = task.request[self._gpu]
-        if amount < EPS:
-            return None
-        if amount < self._card - EPS:
-            return CardNeeds(1, amount)
-        return CardNeeds(ceil((amount - EPS) / self._card), self._card)
+        self._shapes = shapes
+        self._weight = weight / card
 
     def applies(self, task: Task) -> bool:
-        return bool(self._shapes)
+        return True
 
     def score(self, task: Task, numbers: Numbers) -> Floats:
-        cpu, memory = numbers.idle[self._cpu], numbers.idle[self._memory]
-        before, after = self._cards(task, numbers)
+        cpu, memory, gpu = (numbers.idle[row] for row in self._rows)
         request = task.request
-        loss = self._loss(cpu - request[CPU], memory - request[MEMORY], after)
-        return (self._loss(cpu, memory, before) - loss) * self._weight / self._one_card
+        after = self._loss(cpu - request[CPU], memory - request[MEMORY], gpu - request[self._gpu])
+        return (self._loss(cpu, memory, gpu) - after) * self._weight
 
     def score_node(self, task: Task, node: int) -> float:
         here = SomeNodes(self._numbers, np.array([node], dtype=np.intp))
         return float(self.score(task, here)[0])
 
-    def _cards(self, task: Task, numbers: Numbers) -> tuple[FreeCards, FreeCards]:
-        """The free cards before and after the placement of a task."""
-        if self._book is None:
-            gpu = numbers.idle[self._row]
-            return PooledCards(gpu, self._card), PooledCards(gpu - task.request[self._gpu], self._card)
-        cards, needs = ExactCards(self._book.free(columns_of(numbers))), self._book.needs(task)
-        return cards, cards if needs is None else cards.without(needs)
-
-    @cached_property
-    def _one_card(self) -> float:
-        """What counts as one card in the score; of exact cards, the most that a pod of the mix takes of one."""
-        if self._book is None:
-            return self._card
-        return max(needs.amount for (_, _, needs), _ in self._shapes)
-
-    def _loss(self, cpu: Floats, memory: Floats, cards: FreeCards) -> Floats:
+    def _loss(self, cpu: Floats, memory: Floats, gpu: Floats) -> Floats:
         """The free GPU that the shapes cannot use, as the mean."""
-        lost = np.zeros_like(cards.total)
-        by_amount: dict[float, tuple[Floats, Floats]] = {}
-        for (cpu_of, memory_of, (count, amount)), share in self._shapes:
-            if amount not in by_amount:
-                by_amount[amount] = cards.able(amount), cards.too_small(amount)
-            able, too_small = by_amount[amount]
-            fits = (cpu >= cpu_of - EPS) & (memory >= memory_of - EPS) & (able >= count)
-            lost += share * np.where(fits, too_small, cards.total)
+        free = np.maximum(gpu, 0.0)
+        rest = free % self._card
+        whole = free - rest
+        lost = np.zeros_like(free)
+        for (cpu_of, memory_of, gpu_of), share in self._shapes:
+            fits = (cpu >= cpu_of - EPS) & (memory >= memory_of - EPS)
+            if gpu_of >= self._card - EPS:
+                fits &= whole >= gpu_of - EPS
+            else:
+                fits &= (whole > 0) | (rest >= gpu_of - EPS)
+            too_small = np.where(rest < min(gpu_of, self._card) - EPS, rest, 0.0)
+            lost += share * np.where(fits, too_small, free)
         return lost

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.plugin import Plugin
 from volcano_py.scheduler.framework.search.fit_errors import Reason
-from volcano_py.scheduler.framework.search.free_cards import CardBook, CardNeeds, PublishedCards
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.simulate.trace.jobs import GPU, TraceJob, TraceNode
-from volcano_py.simulate.trace.objects import GPU_RESOURCE
 
 NAME = "trace-cards"
 WHOLE = 1000
@@ -75,12 +73,6 @@ def cards_plugin(cards: Cards, column: dict[str, int], jobs: dict[str, TraceJob]
                     at, found = taken.pop(task.key)
                     free[at, found] += jobs[task.job.partition("/")[2]].share
 
-            def needs(task: Task) -> CardNeeds | None:
-                job = jobs[task.job.partition("/")[2]]
-                return CardNeeds(job.cards, job.share) if job.cards else None
-
-            published = session.shared(PublishedCards, PublishedCards)
-            published.of[GPU_RESOURCE] = CardBook(needs, lambda nodes: free[row[nodes]].astype(np.float64))
             session.add_filters(_Filter(free, row, jobs))
             session.add_event_handler(placed, removed)
 

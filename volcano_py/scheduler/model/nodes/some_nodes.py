@@ -65,8 +65,3 @@ class FilledNodes(SomeNodes):
 
 Numbers = NodeNumbers | SomeNodes
 """All nodes or some: arrays of one shape; rules use only that."""
-
-
-def columns_of(numbers: Numbers) -> NDArray[np.intp] | slice:
-    """The columns of these numbers in the table."""
-    return numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)

@@ -90,12 +90,6 @@ class GpuCards:
         """The idle memory of each card."""
         return {card: max(0, free) for card, free in self._free.items()}
 
-    def free_memory(self) -> list[int]:
-        """What a further pod can get of each card; if whole cards are assigned, 1 or 0."""
-        if self._of.by_number:
-            return [int(not pods) for pods in self._pods.values()]
-        return list(self.idle_memory().values())
-
     def state(self) -> tuple[int, ...]:
         if self._of.by_number:
             return (sum(not pods for pods in self._pods.values()),)

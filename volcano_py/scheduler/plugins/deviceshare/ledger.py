@@ -19,7 +19,7 @@ from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
-from volcano_py.scheduler.model.nodes.some_nodes import Numbers, columns_of
+from volcano_py.scheduler.model.nodes.some_nodes import Numbers, SomeNodes
 from volcano_py.scheduler.plugins.deviceshare.device_type import BookedDevices, DeviceType, Fit
 
 _UNKNOWN = -1
@@ -127,8 +127,6 @@ class Ledger:
         """The number of the cards' state, by column; number 0 is the state of a node without cards."""
         self._demands: dict[int, Any] = {}
         self._answers: dict[int, _Answers] = {}
-        self.moved: set[int] = set()
-        """The columns whose cards have changed in this session, until a reader removes them."""
 
     def demand(self, task: Task) -> Any:
         """The demand of a class of pods; None: they request no device of this type."""
@@ -274,7 +272,6 @@ class Ledger:
         return cards
 
     def _moved(self, node: int, cards: BookedDevices) -> None:
-        self.moved.add(node)
         if self._states is not None:
             self._states[node] = self._number(cards)
 
@@ -355,3 +352,8 @@ class CardScore:
     def score_node(self, task: Task, node: int) -> float:
         total = sum(ledger.fit_one(task, node).score for ledger in self._ledgers if ledger.demand(task) is not None)
         return float(int(total + 0.5) * self._weight)
+
+
+def columns_of(numbers: Numbers) -> Any:
+    """The columns of these numbers."""
+    return numbers.nodes if isinstance(numbers, SomeNodes) else slice(None)

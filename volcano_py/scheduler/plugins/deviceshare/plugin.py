@@ -21,7 +21,6 @@ from volcano_py.scheduler.plugins.deviceshare.hami_ascend import Ascend
 from volcano_py.scheduler.plugins.deviceshare.ledger import CardFilter, CardScore, Ledger, PodCardFilter
 from volcano_py.scheduler.plugins.deviceshare.node_locks import LockFilter, NodeLocks
 from volcano_py.scheduler.plugins.deviceshare.npu_order import NpuOrder
-from volcano_py.scheduler.plugins.deviceshare.published_cards import publish
 from volcano_py.scheduler.plugins.deviceshare.vgpu import BINPACK, SPREAD, Vgpu
 from volcano_py.scheduler.plugins.deviceshare.vnpu_310p import Vnpu310P
 
@@ -80,7 +79,6 @@ class Deviceshare(Plugin):
         self._locked: dict[int, list[tuple[str, int]]] = {}
         self._locks = NodeLocks(session) if a.node_lock else None
         for ledger in self._ledgers:
-            publish(session, ledger)
             session.add_filters(CardFilter(ledger))
             if isinstance(ledger.type, Vgpu) and ledger.type.rules:
                 session.add_filters(PodCardFilter(ledger))

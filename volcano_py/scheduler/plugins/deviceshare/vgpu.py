@@ -202,15 +202,6 @@ class VgpuCards:
     def state(self) -> tuple[object, ...]:
         return (self.mode, *(card.state() for card in self.cards))
 
-    def free_memory(self) -> list[int]:
-        """What a further pod can get of each card, in MiB."""
-        return [
-            max(0, card.announced.memory - card.memory)
-            if card.number < card.announced.number and card.cores < _CORES
-            else 0
-            for card in self.cards
-        ]
-
     # ---- choosing ---------------------------------------------------------------------------------------
 
     def fit(self, demand: VgpuDemand) -> Fit:
