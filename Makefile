@@ -7,6 +7,9 @@ KEEP ?=
 CLUSTER ?=
 TIMES ?= 20
 
+# Tests start hundreds of processes; without compiled modules each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dashboard screenshots test test-repeated test-slow e2e e2e-kind e2e-envtest alerts coverage dst mutation conformance lint ha fuzz soak explore reference-long goals bench performance manifests docs clean
 
@@ -21,6 +24,7 @@ $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python -m tests.kubectl
+	@$(BIN)/python -m compileall -q volcano_py
 	@touch $@
 
 # The dashboard's packages are as many as all others: only what needs them installs them.
@@ -52,15 +56,17 @@ test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a r
 	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
 	  echo "$(TIMES) runs in a row without a failure"
 
-# Suites that compute, without servers and timers: they run beside those that wait.
-COMPUTING := tests/oracle tests/differential tests/dst tests/simulate tests/scheduler
+# Suites that compute, without servers and timers: at low priority beside those that wait. The longest test is first.
+COMPUTING := tests/dst tests/oracle tests/differential tests/scheduler tests/simulate
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
-	@# -s: they print what they have covered
+	@# -rP: they print what they have covered
 	@# tests/reference in a process of its own: what hypothesis draws depends on which modules are loaded
-	@{ failed=0; for part in "tests/reference" "$(COMPUTING)"; do \
-	    nice -n 10 $(BIN)/python -m pytest -s -m slow $$part || failed=1; done; exit $$failed; } \
-	    > $(VENV)/computing.txt 2>&1 & computing=$$!; \
-	  $(BIN)/python -m pytest -rs -m slow --durations=15 $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
+	@{ failed=0; \
+	  nice -n 10 $(BIN)/python -m pytest -s -m slow tests/reference || failed=1; \
+	  nice -n 10 $(BIN)/python -m pytest -n 2 --dist worksteal -rP --show-capture=stdout -m slow --durations=15 $(COMPUTING) || failed=1; \
+	  exit $$failed; } > $(VENV)/computing.txt 2>&1 & computing=$$!; \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m slow --durations=15 \
+	    $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
 	  wait $$computing || failed=1; cat $(VENV)/computing.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>

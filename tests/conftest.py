@@ -1,4 +1,4 @@
-"""How hypothesis draws its examples, how much is logged, and that Ctrl-C reaches the programs that tests start.
+"""How hypothesis draws its examples, how much is logged, when garbage is collected, and that Ctrl-C reaches programs.
 
 By default the same ones in every run, so that a change is judged by what it changed. `HYPOTHESIS_PROFILE=explore` draws
 new ones (`make explore`); what that finds is replayed for ever by an `@example` or a file beside its test.
@@ -6,6 +6,7 @@ new ones (`make explore`); what that finds is replayed for ever by an `@example`
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -23,6 +24,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 # A shell starts `make test &` with SIGINT ignored, and so would be all programs, which then never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what the collection has made from garbage collection: it would be visited in every full collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

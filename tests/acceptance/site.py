@@ -20,6 +20,7 @@ import yaml
 
 from tests import waiting
 from volcano_py.api.kinds import BY_KIND, CONFIGMAP, EVENT, JOB, NAMESPACE, NODE, POD, PODGROUP, QUEUE, ResourceType
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import Forbidden, KubeError, NotFound
 from volcano_py.kube.watch import watch_events
@@ -337,5 +338,5 @@ async def cluster(folder: Path, nodes: int = 4, **options: Any) -> AsyncIterator
 
 def table(path: Path) -> Manifest:
     """A YAML table beside a test."""
-    loaded: Manifest = yaml.safe_load(path.read_text())
+    loaded: Manifest = yaml.load(path.read_text(), FAST_LOADER)
     return loaded

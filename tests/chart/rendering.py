@@ -14,6 +14,7 @@ import yaml
 
 from tests import helm
 from tests.chart.cluster import CHART, NAMESPACE, RELEASE
+from volcano_py.api.yaml_documents import FAST_LOADER
 
 Manifest = dict[str, Any]
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
@@ -35,10 +36,9 @@ def rendered(values: Path, *more: str, version: str = "1.36.0") -> tuple[Manifes
         "template", RELEASE, str(CHART), "-n", NAMESPACE, "-f", str(values), "--kube-version", version, *more
     )
     assert done.returncode == 0, done.stderr
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     parts = done.stdout.split("\n---\n")
     kept = [part for part in parts if "kind: CustomResourceDefinition" not in part]
-    return tuple(document for part in kept for document in yaml.load_all(part, Loader=loader) if document)
+    return tuple(document for part in kept for document in yaml.load_all(part, Loader=FAST_LOADER) if document)
 
 
 def of_kind(documents: tuple[Manifest, ...], *kinds: str) -> Iterator[Manifest]:

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from volcano_py.api.yaml_documents import FAST_LOADER
+
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import gangs_compared  # noqa: E402
 
 Rows = dict[str, str]
-SCENARIOS = {s["name"]: s for s in yaml.safe_load((DOCS / "gangs_compared.yaml").read_text())}
+SCENARIOS = {s["name"]: s for s in yaml.load((DOCS / "gangs_compared.yaml").read_text(), FAST_LOADER)}
 EXPECTED = {
     "Two gangs, capacity for one of them": ("3 of a", "3 of a"),
     "A gang that no free capacity and no eviction can serve": ("none", "none"),

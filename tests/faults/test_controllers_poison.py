@@ -9,6 +9,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -52,6 +53,7 @@ LEASE = {"leader_elect_lease_duration": 30.0, "leader_elect_renew_deadline": 20.
 Key = tuple[str, str]
 
 
+@cache
 def bodies(rt: ResourceType) -> dict[str, bytes]:
     """Objects of a kind that do not decode, by key: every field with a wrong type, another from field to field, and too
     deep ones. tests/faults/test_scheduler_poison.py gives every field every wrong type; the informers are the same.
@@ -78,14 +80,11 @@ def bodies(rt: ResourceType) -> dict[str, bytes]:
     return found
 
 
-BODIES = {rt: bodies(rt) for rt in KINDS}
-
-
 def poison(c: Cluster, chosen: Iterable[ResourceType]) -> set[Key]:
     for rt in chosen:
-        for body in BODIES[rt].values():
+        for body in bodies(rt).values():
             c.proxy.add(rt.plural, body)
-    return {(rt.kind, key) for rt in chosen for key in BODIES[rt]}
+    return {(rt.kind, key) for rt in chosen for key in bodies(rt)}
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> Counter[Key]:

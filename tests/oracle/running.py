@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from tests.oracle.description import Cluster, Manifest, manifests
 from volcano_py.scheduler.actions import ACTIONS
@@ -49,9 +50,15 @@ class Played:
 
 
 def settings(cluster: Cluster, parity: bool = False, deviations: dict[str, bool] | None = None) -> Configuration:
+    return _read(cluster.conf, parity, json.dumps(deviations) if deviations else "")
+
+
+@cache
+def _read(conf: str, parity: bool, deviations: str) -> Configuration:
+    """Once for the clusters of a family, which share their text."""
     if not deviations:
-        return configuration(cluster.conf, parity)
-    return load(f"{cluster.conf}\ndeviations: {json.dumps(deviations)}\n", ACTIONS)
+        return configuration(conf, parity)
+    return load(f"{conf}\ndeviations: {deviations}\n", ACTIONS)
 
 
 def to_rest(simulation: Simulation, conf: Configuration, played: Played) -> None:

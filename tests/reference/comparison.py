@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,15 @@ OPEN_ALONE = frozenset(("usage-order", "numa-order"))
 """Events after which Volcano leaves the result open."""
 
 
-def difference(case: Case, known: Container[str] = DOCUMENTED) -> str:
-    """The first difference; empty if there is none, or if one of the `known` rules decides before it."""
+def difference(
+    case: Case, known: Container[str] = DOCUMENTED, decided: Sequence[reference.Result] | None = None
+) -> str:
+    """The first difference; empty if there is none, or if one of the `known` rules decides before it.
+
+    `decided`: what `decide_plainly` gave for this case, if the caller has it.
+    """
     fast = decide_fast(case)
-    for number, (plain, f) in enumerate(zip(decide_plainly(case), fast, strict=True), 1):
+    for number, (plain, f) in enumerate(zip(decided or decide_plainly(case), fast, strict=True), 1):
         if any(r in known or r in OPEN_ALONE for r in plain.rarities) or plain.rarities >= OPEN:
             return ""
         p = plain.decisions()

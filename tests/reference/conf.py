@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OFF_BY_DEFAULT = ("enableHierarchy", "enabledClusterOrder")
 
 
@@ -44,7 +45,7 @@ class Conf:
 
 
 def load(text: str) -> Conf:
-    document = yaml.safe_load(text)
+    document = yaml.load(text, LOADER)
     tiers = []
     for tier in document.get("tiers") or []:
         options = []

@@ -1,4 +1,4 @@
-"""The commands of `volcano-py sandbox` against one that runs in a process of its own; dump, load and the audit log."""
+"""The commands of `volcano-py sandbox`, dump, load and the audit log."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tests import waiting
 from tests.sandbox.clients import CONFIGMAPS, PODS, Http, http, pod
 from tests.sandbox.test_durability import change
+from volcano_py.api.yaml_documents import FAST_LOADER
+from volcano_py.cli.main import main
 from volcano_py.kube.client import Client
 from volcano_py.kube.errors import ApiError
 from volcano_py.sandbox.apiserver.registry.request import User
@@ -28,7 +31,17 @@ PROGRAM = (sys.executable, "-m", "volcano_py.cli.main", "sandbox")
 
 
 async def command(*arguments: str | Path) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a command, which never shows a traceback."""
+    """(exit code, stdout, stderr) of a command that is called in this process."""
+    call = ["sandbox", *map(str, arguments)]
+    done = await waiting.within(
+        asyncio.to_thread(CliRunner().invoke, main, call, prog_name="volcano-py"), f"{arguments} has not ended"
+    )
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+async def program(*arguments: str | Path) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command in a process of its own, which never shows a traceback."""
     process = await asyncio.create_subprocess_exec(
         *PROGRAM, *map(str, arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -90,9 +103,11 @@ async def test_without_a_sandbox(tmp_path: Path) -> None:
     for arguments in (("clock",), ("node", "add"), ("dump",), ("status",), ("down",)):
         code, _, err = await command(*arguments, "--kubeconfig", tmp_path / "none")
         assert code == 1 and "volcano-py sandbox up" in err and err.count("\n") == 1, arguments
+    code, _, err = await program("clock", "--kubeconfig", tmp_path / "none")
+    assert code == 1 and "volcano-py sandbox up" in err and err.count("\n") == 1
     code, _, err = await command("dump", "--data", tmp_path)
     assert code == 1 and "no objects.db" in err and err.count("\n") == 1
-    code, _, err = await command("up", "--fsync", "--kubeconfig", tmp_path / "none")
+    code, _, err = await program("up", "--fsync", "--kubeconfig", tmp_path / "none")
     assert code == 1 and "--data DIR" in err
 
 
@@ -204,7 +219,7 @@ async def test_a_dump_fills_another_sandbox(suffix: str, tmp_path: Path, here: A
     code, _, err = await here("dump", "-o", file)
     assert code == 0 and f"objects in {file}" in err
     text = file.read_text()
-    document = json.loads(text) if suffix == "json" else yaml.safe_load(text)
+    document = json.loads(text) if suffix == "json" else yaml.load(text, FAST_LOADER)
     saved = named(document["items"])
     assert saved["ConfigMap", "team", "a-owned"]["data"] == {"k": "é\n- x: 1"}
     async with Sandbox(nodes=1, crds=False) as other, http(other) as there:
@@ -230,16 +245,16 @@ async def test_a_damaged_folder_is_dumped_and_loaded_into_another(tmp_path: Path
     old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "saved.json"
     async with Sandbox(nodes=1, data=old) as sandbox, http(sandbox) as api:
         await fill(api)
-        code, _, err = await command("dump", "--data", old)
+        code, _, err = await program("dump", "--data", old)
         assert code == 1 and "in use by a sandbox" in err and err.count("\n") == 1
         await api.ok("POST", CONFIGMAPS, {"metadata": {"name": "lost"}})
         before = {path: await api.ok("GET", path) for path in (PODS, WIDGETS, "/api/v1/nodes")}
     change(old, "UPDATE writes SET tail = replace(tail, 'lost', 'LOST') WHERE key = 'default/lost'")
-    code, _, err = await command("up", "--data", old, "--kubeconfig", tmp_path / "k")
+    code, _, err = await program("up", "--data", old, "--kubeconfig", tmp_path / "k")
     assert code == 1 and "default/lost" in err and err.count("\n") == 1
-    code, _, err = await command("dump", "--data", old, "-o", file)
+    code, _, err = await program("dump", "--data", old, "-o", file)
     assert code == 1 and "configmaps default/lost at revision" in err and "1 errors" in err
-    code, out, err = await command("load", file, "--data", new)
+    code, out, err = await program("load", file, "--data", new)
     assert code == 0, out + err
     async with Sandbox(nodes=5, data=new) as sandbox, http(sandbox) as api:
         for path, answer in before.items():
@@ -338,7 +353,7 @@ async def test_every_request_has_a_line_in_the_audit_log(tmp_path: Path) -> None
 
 
 async def test_a_log_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
-    code, _, err = await command("up", "--audit-log", tmp_path / "no" / "such", "--kubeconfig", tmp_path / "k")
+    code, _, err = await program("up", "--audit-log", tmp_path / "no" / "such", "--kubeconfig", tmp_path / "k")
     assert code == 1 and "--audit-log" in err and err.count("\n") == 1
 
 

@@ -28,6 +28,7 @@ import pytest
 import yaml
 
 from volcano_py.api.codec import to_manifest
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.cli.explain_answer import Answer
 from volcano_py.cli.explain_answer import answer as answer_of
 from volcano_py.cli.explain_facts import Facts, lease_cause
@@ -60,7 +61,7 @@ MAY_BE_WRONG: frozenset[str] = frozenset()
 
 def stories() -> Iterator[Story]:
     for path in sorted(FOLDER.glob("*.yaml")):
-        yield from yaml.safe_load(path.read_text())
+        yield from yaml.load(path.read_text(), FAST_LOADER)
 
 
 STORIES = list(stories())

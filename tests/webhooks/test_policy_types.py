@@ -17,6 +17,7 @@ from cel_expr_python.ext import ext_math, ext_optional, ext_strings  # type: ign
 from google.protobuf import descriptor_pb2, descriptor_pool, struct_pb2  # type: ignore[import-untyped]
 
 from volcano_py.api.cel import _functions
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.webhooks.policy_documents import documents
 
 Schema = dict[str, Any]
@@ -88,9 +89,8 @@ def pool() -> Any:
 
 
 def definitions() -> Iterator[Schema]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")):
-        yield from yaml.load_all(path.read_text(), Loader=loader)
+        yield from yaml.load_all(path.read_text(), Loader=FAST_LOADER)
 
 
 def warning(pool: Any, kind: str, params: str, expression: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml, ten times as fast, where PyYAML includes it: for files of the package and what its own programs wrote."""
 MAX_VALUES = 1_000_000
 """Values in a document that has aliases, each counted as often as it is used."""
 MAX_DEPTH = 100

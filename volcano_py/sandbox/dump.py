@@ -9,6 +9,7 @@ from typing import IO, Any
 import orjson
 import yaml
 
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.kube import wire
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.apiserver.apiextensions.definitions import CRDS
@@ -114,7 +115,7 @@ def read(path: Path) -> list[Object]:
         try:
             documents = [orjson.loads(text)]  # YAML would also work, but is a hundred times slower
         except orjson.JSONDecodeError:
-            documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+            documents = list(yaml.load_all(text, Loader=FAST_LOADER))
     except OSError as error:
         raise ValueError(f"cannot read {path} ({error.strerror}); use a file that `sandbox dump` wrote") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from volcano_py.api import names
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.registry import ActionBuilder, PluginBuilder, Registry
 from volcano_py.scheduler.model.feature_gates import enabled_gates
@@ -49,7 +50,7 @@ def registry(
 
 def scenarios(path: str | Path) -> list[Scenario]:
     """The scenarios of a YAML file. Raises ValueError for a file that holds none."""
-    found = yaml.safe_load(Path(path).read_text())
+    found = yaml.load(Path(path).read_text(), FAST_LOADER)
     if not isinstance(found, list) or not all(isinstance(s, dict) and "name" in s for s in found):
         raise ValueError(f"{path}: must be a list of scenarios, each with a name")
     return found

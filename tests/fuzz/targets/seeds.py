@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 import yaml
 
+from volcano_py.api.yaml_documents import FAST_LOADER
+
 ROOT = Path(__file__).parents[3]
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FOLDERS = ("examples", "tests/acceptance", "tests/chart", "tests/fuzz/objects")
 MOST = 12
 """Objects of one kind."""
@@ -41,7 +42,7 @@ def by_kind() -> dict[tuple[str, str], list[dict[str, Any]]]:
             text = path.read_text()
             if "{{" in text:
                 continue
-            for document in yaml.load_all(text, Loader=_LOADER):
+            for document in yaml.load_all(text, Loader=FAST_LOADER):
                 for obj in _objects(document):
                     obj = orjson.loads(orjson.dumps(obj, default=str, option=orjson.OPT_NON_STR_KEYS))
                     obj["metadata"] = {"name": "x", "namespace": "default", **STAMPS, **obj["metadata"]}

@@ -18,8 +18,10 @@ from typing import Any
 import aiohttp
 import yaml
 
+from volcano_py.api.yaml_documents import FAST_LOADER
+
 FOLDER = Path(__file__).parent
-REQUESTS: dict[str, Any] = yaml.safe_load((FOLDER / "requests.yaml").read_text())
+REQUESTS: dict[str, Any] = yaml.load((FOLDER / "requests.yaml").read_text(), FAST_LOADER)
 VERSIONS = {"1.36": "recorded-1.36.yaml", "1.37": "recorded-1.37.yaml"}
 """The file with the answers of kube-apiserver of each version."""
 PATCHES = {

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 import yaml
 
+from volcano_py.api.yaml_documents import FAST_LOADER
 from volcano_py.simulate.profiles import Scenario, run
 
 TABLE = [
     {"file": path.stem} | row
     for path in sorted(Path(__file__).parent.glob("*.yaml"))
-    for row in yaml.safe_load(path.read_text())
+    for row in yaml.load(path.read_text(), FAST_LOADER)
 ]
 _CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
