@@ -7,13 +7,29 @@ import math
 from tests.reference.kube.selectors import Pod
 from tests.reference.node import Node
 from tests.reference.request import kube_request
+from tests.reference.resource import Resource
 
 FIT = ("cpu", "memory")
 BALANCED = ("cpu", "memory", "nvidia.com/gpu")
 
 
+MOST_KNOWN = 20_000
+_known: dict[tuple[int, bool], tuple[Pod, Resource]] = {}
+"""Requests by the identity of a manifest, which no cycle changes; it is kept, so that no other has its identity."""
+
+
+def _request(pod: Pod, non_zero: bool) -> Resource:
+    """`kube_request`, once for each pod instead of once for each node."""
+    key = id(pod), non_zero
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[key] = pod, kube_request(pod, non_zero)
+    return _known[key][1]
+
+
 def _requested(pod: Pod, pods: list[Pod], name: str, non_zero: bool) -> int:
-    return int(sum(kube_request(p, non_zero).get(name) for p in [pod, *pods]))
+    return int(sum(_request(p, non_zero).get(name) for p in [pod, *pods]))
 
 
 def least(pod: Pod, node: Node, pods: list[Pod]) -> int:
@@ -39,7 +55,7 @@ def most(pod: Pod, node: Node, pods: list[Pod]) -> int:
 
 def requests_nothing(pod: Pod) -> bool:
     """Whether balanced allocation has no score for this pod."""
-    own = kube_request(pod, non_zero=False)
+    own = _request(pod, non_zero=False)
     return all(own.get(name) == 0 for name in BALANCED)
 
 
@@ -49,14 +65,14 @@ def balanced(pod: Pod, node: Node, pods: list[Pod]) -> int:
 
 
 def _evenness(pod: Pod, node: Node, pods: list[Pod]) -> int:
-    own = kube_request(pod, non_zero=False)
+    own = _request(pod, non_zero=False)
     fractions = []
     for name in BALANCED:
         capacity = node.kube_allocatable.get(name)
         if name not in FIT and own.get(name) == 0:
             continue
         if capacity > 0:
-            used = int(sum(kube_request(p, False).get(name) for p in pods))
+            used = int(sum(_request(p, False).get(name) for p in pods))
             fractions.append(min(used / capacity, 1.0))
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)

@@ -5,6 +5,7 @@ Kubernetes: the handlers of apiextensions-apiserver.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -33,6 +34,23 @@ from volcano_py.sandbox.apiserver.schema.violations import causes
 Object = dict[str, Any]
 
 
+class Compiled:
+    """What a schema is compiled into. It has no state of a cluster, so equal schemas share it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.type = shape({**schema, "type": "object"}, embedded=True)
+        self.defaulter = Defaulter(schema) if has_defaults(schema) else None
+        self.validator = Validator(schema)
+        self.rules = expressions.Rules(schema)
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: bytes) -> Compiled:
+    """By text: a program that starts many clusters compiles each schema once."""
+    return Compiled(orjson.loads(schema))
+
+
 class Served:
     """One version of one CRD: decoding, validation, columns."""
 
@@ -42,13 +60,14 @@ class Served:
         self.kind: str = spec["names"]["kind"]
         self.version: str = version["name"]
         self.api_version = f"{self.group}/{self.version}"
-        self.schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        compiled = _compiled(orjson.dumps((version.get("schema") or {}).get("openAPIV3Schema") or {}))
+        self.schema = compiled.schema
+        self.type = compiled.type
+        self.defaulter = compiled.defaulter
+        self.validator = compiled.validator
+        self.rules = compiled.rules
         self.preserve = bool(spec.get("preserveUnknownFields"))
-        self.type = shape({**self.schema, "type": "object"}, embedded=True)
         self.printer = table.custom_printer(version.get("additionalPrinterColumns") or [])
-        self.defaulter = Defaulter(self.schema) if has_defaults(self.schema) else None
-        self.validator = Validator(self.schema)
-        self.rules = expressions.Rules(self.schema)
         self.subresources: Object = version.get("subresources") or {}
         self.deprecated = bool(version.get("deprecated"))
         self.deprecation = version.get("deprecationWarning") or f"{self.api_version} {self.kind} is deprecated"
