@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,8 +12,9 @@ import yaml
 
 from tests.e2e.cluster import cluster, until
 from tests.e2e.test_native_gangs import CLASSES, CONF, NODE, Site, member
-from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.kinds import COMPOSITE_PODGROUP, PODGROUP
 from volcano_py.api.native_groups import ANNOTATION
+from volcano_py.api.resource_types import NATIVE_PODGROUP_BETA
 from volcano_py.cli.explain_answer import answer
 from volcano_py.cli.explain_facts import LEASE, Missing, read_facts
 from volcano_py.webhooks.pods import mutate_pod
@@ -49,12 +49,16 @@ def tree(most: int = 2) -> list[str]:
 
 
 async def scheduled(site: Site, kind: str, name: str, condition: str) -> None:
-    path = "jsonpath={.status.conditions[*].type}={.status.conditions[*].status} {.status.conditions[*].message}"
+    rt = COMPOSITE_PODGROUP if kind == COMPOSITES else NATIVE_PODGROUP_BETA
 
     async def says() -> bool:
-        return condition in await site.run("get", kind, name, "--ignore-not-found", "-o", path)
+        found = {group["metadata"]["name"]: group for group in await site.client.list(rt, "default")}
+        rows = found.get(name, {}).get("status", {}).get("conditions") or ()
+        return any(condition in f"{row['type']}={row['status']} {row.get('message', '')}" for row in rows)
 
     await until(says, f"{kind} {name} has no condition {condition}")
+    path = "jsonpath={.status.conditions[*].type}={.status.conditions[*].status}"
+    assert condition.startswith(await site.run("get", kind, name, "-o", path))
 
 
 async def test_a_tree_waits_as_a_whole_says_why_and_starts_as_a_whole(site: Site) -> None:
@@ -83,11 +87,9 @@ async def test_a_tree_waits_as_a_whole_says_why_and_starts_as_a_whole(site: Site
 async def test_pods_wait_for_a_parent_that_does_not_exist(site: Site) -> None:
     root, *groups = tree(1)
     await site.apply(*groups, *(member("a", i, cpu="1") for i in range(2)))
-    path = "jsonpath={.status.conditions[*].message}"
 
     async def says() -> bool:
-        found = await site.run("get", "pod", "a-0", "-o", path)
-        return found == "waiting for compositepodgroup.scheduling.k8s.io/root, which does not exist"
+        return await site.reason("a-0") == "waiting for compositepodgroup.scheduling.k8s.io/root, which does not exist"
 
     await until(says, "the pod does not name its missing parent")
     await site.apply(root)
@@ -98,7 +100,7 @@ async def test_a_job_with_scheduling_is_a_gang_and_its_pods_have_one_group(site:
     await site.apply(JOB)
 
     async def waits() -> bool:
-        found = json.loads(await site.run("get", GROUPS, "-o", "json"))["items"]
+        found = await site.client.list(NATIVE_PODGROUP_BETA, "default")
         conditions = [c for group in found for c in group.get("status", {}).get("conditions", ())]
         return [(c["type"], c["status"]) for c in conditions] == [("PodGroupInitiallyScheduled", "False")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests import waiting
 from tests.e2e.cluster import cluster, kubectl, log_of, until
-from volcano_py.api.kinds import PODGROUP
+from volcano_py.api.kinds import POD, PODGROUP
 from volcano_py.kube.client import Client
 from volcano_py.sandbox.cluster import Sandbox
 from volcano_py.scheduler.model.jobs.group_names import NATIVE
@@ -46,10 +46,13 @@ class Site:
 
     async def nodes(self, group: str) -> list[str]:
         """The nodes of a group's pods, "" for one that is not bound."""
-        out = await self.run(
-            "get", "pods", "-l", f"group={group}", "-o", "jsonpath={range .items[*]}{.spec.nodeName};{end}"
-        )
-        return out.split(";")[:-1]
+        pods = await self.client.list(POD, "default", label_selector=f"group={group}")
+        return [pod["spec"].get("nodeName", "") for pod in pods]
+
+    async def reason(self, pod: str) -> str:
+        """The messages of a pod's conditions."""
+        found = await self.client.get(POD, pod, "default")
+        return " ".join(row.get("message", "") for row in found.get("status", {}).get("conditions") or ())
 
 
 @pytest.fixture
@@ -144,9 +147,7 @@ async def test_members_wait_for_the_group_and_for_each_other(site: Site) -> None
     await site.apply(member("late", 0))
 
     async def says() -> bool:
-        return "podgroup.scheduling.k8s.io/late, which does not exist" in await site.run(
-            "get", "pod", "late-0", "-o", "yaml"
-        )
+        return "podgroup.scheduling.k8s.io/late, which does not exist" in await site.reason("late-0")
 
     await until(says, "the pod's condition does not name the missing group")
     await site.apply(group("late", 2))

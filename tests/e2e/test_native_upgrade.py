@@ -99,8 +99,7 @@ async def test_running_pods_stay_and_gangs_that_wait_keep_their_place(tmp_path: 
         assert await site.client.list(NATIVE_PODGROUP, "default") == [], "a finalizer keeps a group"
 
         async def waits() -> bool:
-            said = await site.run("get", "pod", "first-0", "-o", "jsonpath={.status.conditions[*].message}")
-            return "podgroup.scheduling.k8s.io/first, which does not exist" in said
+            return "podgroup.scheduling.k8s.io/first, which does not exist" in await site.reason("first-0")
 
         await until(waits, "the pod does not state that its group is missing")
         assert await pods(site, "old") == before

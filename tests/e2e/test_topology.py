@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.cluster import cluster, job, kubectl, pods_of, until
-from volcano_py.api.kinds import JOB
+from volcano_py.api.kinds import EVENT, JOB
 
 HYPER_NODES = """
 apiVersion: topology.volcano.sh/v1alpha1
@@ -60,15 +61,17 @@ async def test_a_job_stays_within_a_rack(tmp_path: Path) -> None:
         nodes = await until(placed, "the job that fits a rack is not placed")
         assert len({int(n.rsplit("-", 1)[1]) // 2 for n in nodes}) == 1, nodes
 
+        async def events() -> list[dict[str, Any]]:
+            return [*await client.list(EVENT)]
+
         async def told() -> bool:
-            _, out, _ = await kubectl(sandbox, tmp_path, "get", "events", "-A")
-            return "No HyperNode of tier 1 or below holds the gang" in out
+            return any("No HyperNode of tier 1 or below holds the gang" in event["message"] for event in await events())
 
         await until(told, "the job that fits no rack does not say why it waits")
         assert not any(p["spec"].get("nodeName") for p in await pods_of(client, "large"))
 
         async def reported() -> bool:
-            _, out, _ = await kubectl(sandbox, tmp_path, "get", "events", "-A")
-            return "hypernode/wrong" in out and "HyperNode rack-a already has a parent row" in out
+            found = [event["message"] for event in await events() if event["involvedObject"]["name"] == "wrong"]
+            return any("HyperNode rack-a already has a parent row" in message for message in found)
 
         await until(reported, "no Event names the HyperNode that wants another one's child")
