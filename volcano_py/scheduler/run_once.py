@@ -129,10 +129,11 @@ def run_once(
             planner.assume(session.new_statuses)
             count_rounds(session, planner.operations)
     report.faults = session.callbacks.faults
-    report.bound, report.evicted = planner.count(Bind), planner.count(Evict)
+    counts = planner.counts()
+    report.bound, report.evicted = counts[Bind], counts[Evict]
     report.unfinished = session.work.exhausted
     model.dirty = report.unfinished
-    model.jobs_moved = planner.count(Bind, Evict) > 0 or bool(session.new_statuses)
+    model.jobs_moved = report.bound + report.evicted > 0 or bool(session.new_statuses)
     return report
 
 

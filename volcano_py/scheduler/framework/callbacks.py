@@ -258,6 +258,14 @@ class Callbacks:
                 return plugin, answer
         return "", None
 
+    def each(self, point: str, subject: Any) -> None:
+        """Call all plugins. On error the others are called nevertheless."""
+        for plugin, fn, _ in self._flat[point]:
+            try:
+                fn(subject)
+            except Exception as e:
+                self.fault(plugin, point, e, name_of(subject))
+
     def answers(self, point: str, *subjects: Any) -> Iterator[tuple[str, Any]]:
         """(plugin, result) of each plugin, for points with their own combination rule. On error the result is the
         Fault."""

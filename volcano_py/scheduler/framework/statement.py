@@ -38,19 +38,22 @@ class Statement:
         """The job that pods are evicted for."""
         self.steps: list[StatementStep] = []
 
-    def allocate(self, task: Task, node: int) -> str | None:
+    def allocate(self, task: Task, node: int, *, fits: bool = False) -> str | None:
         """Assign a node to a task; returns an error, after which nothing has changed.
 
         The node filters are the caller's task (`session.placement`); that the task is pending and that the node has
-        idle capacity for it is checked here, as Volcano's node does when a task is added.
+        idle capacity for it is checked here, as Volcano's node does when a task is added. `fits`: the caller has just
+        checked the capacity (`Placement.fits_now`).
         """
-        if (
-            problem := self._session.moves.cannot_place(task, node) or self._session.moves.lacks(task, node)
-        ) is not None:
+        moves = self._session.moves
+        problem = moves.cannot_place(task, node)
+        if problem is None and not fits:
+            problem = moves.lacks(task, node)
+        if problem is not None:
             return problem
-        error = self._session.moves.place(task, node, st.ALLOCATED)
+        error = moves.place(task, node, st.ALLOCATED)
         if error is not None:
-            self._session.moves.unplace(task)
+            moves.unplace(task)
             return error
         self.steps.append(StatementStep("allocate", task, node, before=self._tried_before(task)))
         return None

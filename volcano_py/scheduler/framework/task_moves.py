@@ -80,7 +80,7 @@ class TaskMoves:
 
     def cannot_place(self, task: Task, node: int) -> str | None:
         """Why a task cannot get a node at all; None: it can."""
-        if not 0 <= node < len(self.table):
+        if not 0 <= node < len(self.table.names):
             return f"node {node} does not exist; the session has the nodes 0 to {len(self.table) - 1}"
         if self.statuses[task.slot] != st.PENDING:
             state = st.STATUS_NAMES[self.statuses[task.slot]]

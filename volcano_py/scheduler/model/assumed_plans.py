@@ -113,12 +113,14 @@ class AssumedPlans(ABC):
                 task.status = self.statuses[task.slot] = status.BINDING
                 task.node = bind.node
                 tasks.append(task)
+        moved = []
         for (uid, _), group in groupby(tasks, key=lambda t: (t.job, t.spec_class.id)):
             equal = list(group)
             job = self.jobs.get(uid)
             if job is not None:
                 job.moved(equal[0], status.PENDING, status.BINDING, len(equal))
-                self.job_changes.add(uid)
+                moved.append(uid)
+        self.job_changes.add_all(moved)
         self.placed.put_all(tasks)
 
     def assume_status(self, uid: str, new: api.PodGroupStatus) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class Changes:
     """Names in the order in which they changed; each reader stores its own position."""
@@ -20,9 +22,17 @@ class Changes:
     def add(self, name: str) -> None:
         self._names.append(name)
         if len(self._names) > self._limit:
-            dropped = len(self._names) // 2
-            del self._names[:dropped]
-            self._start += dropped
+            self._drop()
+
+    def add_all(self, names: Iterable[str]) -> None:
+        self._names.extend(names)
+        if len(self._names) > self._limit:
+            self._drop()
+
+    def _drop(self) -> None:
+        dropped = len(self._names) // 2
+        del self._names[:dropped]
+        self._start += dropped
 
     def since(self, position: int) -> set[str] | None:
         """The names that changed after `position`; None if the log no longer reaches back so far."""

@@ -56,9 +56,9 @@ class Gang(Plugin):
         statuses = session.statuses
 
         def valid(job: SessionJob) -> Invalid | None:
-            if not job.check_task_valid(statuses):
+            if job.task_min_available and not job.check_task_valid(statuses):
                 return Invalid("NotEnoughPodsOfTask", "Not enough valid pods of each task for gang-scheduling")
-            if not job.check_sub_jobs(lambda _: True):
+            if job.min_sub_jobs and not job.check_sub_jobs(lambda _: True):
                 return Invalid("NotEnoughPodsOfTask", "Not enough valid subGroups of each task for gang-scheduling")
             if job.valid_num < job.min_available:
                 return Invalid(
@@ -71,7 +71,11 @@ class Gang(Plugin):
             return _surplus(session, candidates)
 
         def ready(job: SessionJob) -> bool:
-            return job.is_ready() and job.check_task_ready(statuses) and job.check_sub_jobs(SubJob.is_ready)
+            if not job.is_ready():
+                return False
+            if not job.task_min_available and not job.min_sub_jobs:  # as most jobs
+                return True
+            return job.check_task_ready(statuses) and job.check_sub_jobs(SubJob.is_ready)
 
         def pipelined(job: SessionJob) -> Vote:
             held = job.is_pipelined() and job.check_task_pipelined(statuses) and job.check_sub_jobs(SubJob.is_pipelined)
@@ -95,19 +99,23 @@ class Gang(Plugin):
             self._release(session)
         now = format_time(session.now)
         session.unready_jobs = []
+        whole: dict[int, PodGroupCondition] = {}
         for job in session.jobs.touched():
             if not job.tasks:
                 continue
             unready = 0
             if job.is_ready():
-                condition = PodGroupCondition(
-                    type="Scheduled",
-                    status="True",
-                    transition_id=session.uid,
-                    last_transition_time=now,
-                    reason=_READY,
-                    message=_WHOLE.format(job.min_available) if session.deviations.heal_gangs else "",
-                )
+                minimum = job.min_available
+                if minimum not in whole:  # gangs with equal minimums share it
+                    whole[minimum] = PodGroupCondition(
+                        type="Scheduled",
+                        status="True",
+                        transition_id=session.uid,
+                        last_transition_time=now,
+                        reason=_READY,
+                        message=_WHOLE.format(minimum) if session.deviations.heal_gangs else "",
+                    )
+                condition = whole[minimum]
             elif healing(session, job):
                 continue
             else:

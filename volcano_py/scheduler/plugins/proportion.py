@@ -13,6 +13,7 @@ from volcano_py.scheduler.framework.extension_points.queues import Loan, QueueLi
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.reservations.largest_share import CountedResources, counted_resources
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
@@ -37,14 +38,14 @@ class Proportion(Plugin):
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__(arguments)
         self.attributes: dict[str, Attributes] = {}
-        self._whole: list[tuple[str, float]] = []
+        self._whole = CountedResources()
         """The amounts of the cluster."""
 
     def on_session_open(self, session: Session) -> None:
         self.session = session
         self.attributes = attributes_of(session)
         fill(list(self.attributes.values()), session.total)
-        self._whole = [(d, session.total[d]) for d in session.total.names()]
+        self._whole = counted_resources(session)
         for q in self.attributes.values():
             q.set_deserved()
         session.add_entitled(self._entitled)
@@ -60,9 +61,9 @@ class Proportion(Plugin):
         session.add_job_enqueueable(self._enqueueable)
         session.add_job_enqueued(self._enqueued)
         session.add_event_handler(
-            lambda task, _: self._moved(task.job, task.request, +1),
-            lambda task, _: self._moved(task.job, task.request, -1),
-            allocate_run=lambda tasks, _: self._moved(tasks[0].job, tasks[0].request.times(len(tasks)), +1),
+            lambda task, _: self._gets(task.job, task.request),
+            lambda task, _: self._loses(task.job, task.request),
+            allocate_run=lambda tasks, _: self._gets(tasks[0].job, tasks[0].request.times(len(tasks))),
         )
 
     # ---- order -----------------------------------------------------------------------------------------
@@ -116,11 +117,9 @@ class Proportion(Plugin):
 
     def _simulate_allocatable(self, queue: Queue, task: Task) -> bool:
         q = self.attributes[queue.name]
-        for d, amount in task.spec_class.demands:
-            if q.allocated[d] + amount > q.deserved[d]:
-                rounds_up = self.session.deviations.whole_pod_shares
-                return rounds_up and _may_round_up(q, task, self.attributes.values())
-        return True
+        if within(q.allocated, task.spec_class.demands, q.deserved, 1):
+            return True
+        return self.session.deviations.whole_pod_shares and _may_round_up(q, task, self.attributes.values())
 
     def _how_many(self, queue: Queue, task: Task, limit: int) -> int:
         if queue.state != "Open":
@@ -152,16 +151,19 @@ class Proportion(Plugin):
             q.inqueue.add(gated_deducted(job, job.min_resources))
             q.claimed = -1.0
 
-    def _moved(self, job_uid: str, amount: Resource, sign: int) -> None:
+    def _gets(self, job_uid: str, amount: Resource) -> None:
         job = self.session.jobs.get(job_uid)
-        if job is None:
-            return
-        q = self.attributes[job.queue]
-        if sign > 0:
+        if job is not None:
+            q = self.attributes[job.queue]
             q.allocated.add(amount)
-        else:
+            q.update_share()
+
+    def _loses(self, job_uid: str, amount: Resource) -> None:
+        job = self.session.jobs.get(job_uid)
+        if job is not None:
+            q = self.attributes[job.queue]
             q.allocated.sub_unchecked(amount)
-        q.update_share()
+            q.update_share()
 
     # ---- evictions -------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ operations that were sent will be written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import cast
@@ -32,9 +33,9 @@ class Planner:
         if self._send is not None:
             self._send(operations)
 
-    def count(self, *kinds: type[Operation]) -> int:
-        """How many operations of some kinds the plan has."""
-        return len([operation for operation in self.operations if isinstance(operation, kinds)])
+    def counts(self) -> Counter[type[Operation]]:
+        """How many operations of each kind the plan has."""
+        return Counter(map(type, self.operations))
 
     def assume(self, statuses: Mapping[str, api.PodGroupStatus]) -> None:
         """Count the plan as done in the model, until events confirm it or a result undoes it.

@@ -85,7 +85,9 @@ def _held_by_queue(session: Session) -> dict[str, Resource]:
         found, jobs = {}, session.jobs.values()
     for job in jobs:
         if job.allocated_num:
-            found.setdefault(job.queue, Resource()).add(_held(session, job))
+            if job.queue not in found:
+                found[job.queue] = Resource()
+            found[job.queue].add(_held(session, job))
     return found
 
 

@@ -118,5 +118,7 @@ def _set(session: Session, job: SessionJob, cause: Cause) -> None:
 
 def _remove(job: SessionJob) -> None:
     conditions = job.pod_group.status.conditions if job.conditions is None else job.conditions
-    if conditions and any(c.type == WAITING for c in conditions):
-        job.conditions = [c for c in conditions if c.type != WAITING]
+    for condition in conditions or ():
+        if condition.type == WAITING:
+            job.conditions = [c for c in conditions or () if c.type != WAITING]
+            return

@@ -82,7 +82,7 @@ def _place_all(
     if outside is not None:
         nowhere = bool(outside.all())
     else:
-        nowhere = not len(session.table) and not session.deviations.explain_topology
+        nowhere = not session.table.names and not session.deviations.explain_topology
     if nowhere:
         return statement, False
     _nominated_first(session, todo)
@@ -105,7 +105,8 @@ def _place_all(
             break
         if place(session, statement, task, node) is not None:
             continue
-        extend_domain(session, sub, node)
+        if sub is not None:
+            extend_domain(session, sub, node)
         if _ready(session, job, sub):
             return statement, place_needed_best_effort(session, statement, job, sub)
     if _ready(session, job, sub):
@@ -167,7 +168,7 @@ def place(session: Session, statement: Statement, task: Task, node: int) -> str 
     """Allocate a task to a node where it fits now, or pipeline it where releasing capacity suffices; else change
     nothing and return why."""
     if session.placement.fits_now(task, node):
-        return statement.allocate(task, node)
+        return statement.allocate(task, node, fits=True)
     if session.placement.fits_soon(task, node):
         return statement.pipeline(task, node, evicted=False)
     return None

@@ -48,7 +48,10 @@ class Binding:
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
         """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""
-        if not any(self._needs_steps(task) for task, _ in tasks):
+        for task, _ in tasks:
+            if self._needs_steps(task):
+                break
+        else:
             return [Bind(t.namespace, t.name, t.uid, self._node_names[node], t.job) for t, node in tasks]
         found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
         failed = {task.job for task, _, steps, _ in found if steps is None}

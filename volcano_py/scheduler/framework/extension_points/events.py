@@ -110,11 +110,12 @@ class Events:
     def allocated(self, task: Task, node: int) -> str | None:
         """A task got a node, or its eviction was undone. Returns the last error of a handler."""
         error: str | None = None
-        for handler in self._concerned(task):
-            if handler.allocate is None or (self._in_dry_run and not handler.simulated):
+        for handler in self._of_class.get(task.spec_class.id) or self._concerned(task):
+            allocate = handler.allocate
+            if allocate is None or (self._in_dry_run and not handler.simulated):
                 continue
             try:
-                error = handler.allocate(task, node) or error
+                error = allocate(task, node) or error
             except Exception as e:
                 self.callbacks.fault(handler.plugin, "allocate_event", e, task.key)
                 error = f"plugin {handler.plugin} failed: {e}"

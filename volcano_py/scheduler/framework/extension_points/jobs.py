@@ -154,5 +154,4 @@ class JobStates:
 
     def job_enqueued(self, job: SessionJob) -> None:
         """Notify the plugins that the job's PodGroup has become Inqueue."""
-        for _ in self.callbacks.answers("job_enqueued", job):
-            pass
+        self.callbacks.each("job_enqueued", job)

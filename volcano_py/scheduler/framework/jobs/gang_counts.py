@@ -52,7 +52,7 @@ class GangCounts:
         return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED]
 
     def is_ready(self) -> bool:
-        return self.ready_num + self.pending_best_effort >= self.min_available
+        return self.ready_num + self.best_effort_counts[st.PENDING] >= self.min_available
 
     def is_pipelined(self) -> bool:
         return self.counts[st.PIPELINED] + self.ready_num + self.pending_best_effort >= self.min_available

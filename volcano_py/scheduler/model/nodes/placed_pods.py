@@ -37,8 +37,8 @@ class PlacedPods:
         if len(tasks) == 1:
             self.put(tasks[0])
             return
+        self.changes.add_all(task.node for task in tasks)
         for task in tasks:
-            self.changes.add(task.node)
             self.on_node.setdefault(task.node, {})[task.key] = task
             i = self._table.index.get(task.node)
             if i is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
+from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs.task import Task
@@ -35,9 +36,9 @@ class SessionShares:
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session
-        self._whole = [(d, session.total[d]) for d in session.total.names()]
-        whole, check = tuple(self._whole), session.cluster.check_states
-        self.kept = state_of(session.cluster, name, whole, self._build, self._apply, check)
+        self._whole = counted_resources(session)
+        check = session.cluster.check_states
+        self.kept = state_of(session.cluster, name, self._whole, self._build, self._apply, check)
         """The shares when the session opened."""
         self.now: Shares = {}
         """Those that the session has changed."""
@@ -56,12 +57,7 @@ class SessionShares:
                 kept[uid] = self._dominant(job.allocated)
 
     def _dominant(self, allocated: Resource) -> float:
-        largest = 0.0
-        for d, of in self._whole:
-            part = allocated[d] / of
-            if part > largest:
-                largest = part
-        return largest
+        return share_of(allocated, self._whole)
 
     def _allocated(self, uid: str) -> Resource:
         """What a job holds now; the session changes it."""
@@ -70,9 +66,14 @@ class SessionShares:
             held = self._moved[uid] = self._session.jobs[uid].model.allocated.clone()
         return held
 
-    def gets(self, job: str, amount: Resource) -> None:
-        if job in self._moved or job in self._session.jobs:
-            self.now[job] = self._dominant(self._allocated(job).add(amount))
+    def gets(self, uid: str, amount: Resource) -> None:
+        held = self._moved.get(uid)
+        if held is None:
+            job = self._session.jobs.get(uid)
+            if job is None:
+                return
+            held = self._moved[uid] = job.model.allocated.clone()
+        self.now[uid] = share_of(held.add(amount), self._whole)
 
     def loses(self, task: Task) -> None:
         if task.job in self._session.jobs:

@@ -8,6 +8,7 @@ kept between sessions (`demand`).
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
+from volcano_py.scheduler.framework.reservations.largest_share import CountedResources, share_of, share_of_both
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
@@ -46,7 +47,7 @@ class Attributes:
         self.inqueue = Resource()
         self.deserved = Resource()
         self.share = 0.0
-        self._parts: list[tuple[str, float]] = []
+        self._parts = CountedResources()
         self.claimed = -1.0
         """−1: not computed yet."""
         self.guarantee = guarantee
@@ -67,33 +68,24 @@ class Attributes:
 
     def set_deserved(self) -> None:
         """Mark what the queue deserves as final for this session."""
-        self._parts = [(d, self.deserved[d]) for d in self.deserved.names()]
+        self._parts = CountedResources.of(self.deserved)
         self.update_share()
 
-    def claims(self, whole: list[tuple[str, float]]) -> float:
+    def claims(self, whole: CountedResources) -> float:
         """Compute `claimed`: the largest part of the cluster that the queue holds or has admitted jobs for, by
         weight."""
-        largest = 0.0
-        for d, of in whole:
-            part = (self.allocated[d] + self.inqueue[d]) / of
-            if part > largest:
-                largest = part
-        self.claimed = largest / self.weight
+        self.claimed = share_of_both(self.allocated, self.inqueue, whole) / self.weight
         return self.claimed
 
     def share_with(self, amount: Resource, sign: int) -> float:
         """The share with an amount more (sign +1) or less (-1)."""
-        return max(((self.allocated[d] + sign * amount[d]) / of for d, of in self._parts), default=0.0)
+        changed = self.allocated.clone()
+        return share_of(changed.add(amount) if sign > 0 else changed.sub_unchecked(amount), self._parts)
 
     def update_share(self) -> None:
         """Set the share: the largest part that the queue holds of any resource it deserves."""
         self.claimed = -1.0
-        largest = 0.0
-        for d, of in self._parts:
-            part = self.allocated[d] / of
-            if part > largest:
-                largest = part
-        self.share = largest
+        self.share = share_of(self.allocated, self._parts)
 
 
 def fill(queues: list[Attributes], total: Resource) -> None:

@@ -11,7 +11,12 @@ from volcano_py.scheduler.model.resource_names import CPU, MEMORY, PODS
 def within(held: Resource, demands: Sequence[tuple[str, float]], limit: Resource, count: int) -> int:
     """The largest number of tasks, up to `count`, with which no demanded amount exceeds its limit."""
     for d, amount in demands:
-        have, most = held[d], limit[d]
+        if d == CPU:  # called for each pod: without calls of Resource
+            have, most = held.milli_cpu, limit.milli_cpu
+        elif d == MEMORY:
+            have, most = held.memory, limit.memory
+        else:
+            have, most = held[d], limit[d]
         if have + count * amount <= most:
             continue
         count = min(count, max(int((most - have) // amount), 0))
