@@ -58,6 +58,8 @@ class Cluster:
         """Seconds that a pod runs, at most: with larger values the cluster is full."""
         self.running_since: dict[str, float] = {}
         self.leaving_since: dict[str, float] = {}
+        self._collected = 0
+        """The revision of the store at which nothing was left to collect."""
 
     async def _call(self, method: str, path: str, body: Any = None, who: str = "user", kind: str = "") -> int:
         status, answer = await self.server.call(who, method, path, body, kind)
@@ -122,7 +124,9 @@ class Cluster:
             elif phase == "Running" and where not in self.lost and self.finishing and self._has_ended(key, uid, now):
                 failed = chance(self.seed, "fails", uid) < 0.2
                 await self._status(path, {"phase": "Failed" if failed else "Succeeded"})
-        await self._collect()
+        revision = self.server.api.store.revision
+        if revision != self._collected and not await self._collect():
+            self._collected = revision
 
     def _has_ended(self, key: str, uid: str, now: float) -> bool:
         return now - self.running_since.get(uid, now) > 3 + self.longest * chance(self.seed, "life", key, uid)
@@ -130,8 +134,9 @@ class Cluster:
     async def _status(self, path: str, status: Manifest) -> None:
         await self._call("PATCH", f"{path}/status", {"status": status}, "node", STRATEGIC)
 
-    async def _collect(self) -> None:
-        """Delete objects whose owners are all gone, as the garbage collector does."""
+    async def _collect(self) -> int:
+        """Delete objects whose owners are all gone, as the garbage collector does. Returns how many there were."""
+        deleted = 0
         uids = {
             obj["metadata"]["uid"]
             for kind in ("jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "pods")
@@ -145,6 +150,8 @@ class Cluster:
                 if gone and metadata["namespace"] == "default":
                     body = {"preconditions": {"uid": metadata["uid"]}}
                     await self._call("DELETE", f"{base}/{metadata['name']}", body, "garbage-collector")
+                    deleted += 1
+        return deleted
 
     # ---- users -----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
 from tests.dst.virtual import PROCESS, STATE
@@ -42,6 +42,40 @@ class SimulatedFuture(asyncio.Future[Any]):
         return self.serial
 
 
+class Callback:
+    """What `call_soon` and `call_at` return, as `asyncio.Handle` and `TimerHandle`, with less to do in each."""
+
+    __slots__ = ("_args", "_callback", "_cancelled", "_context", "_when", "process")
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when: float = 0.0
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._callback: Callable[..., object] | None = callback
+        self._args: tuple[Any, ...] = args
+        self._cancelled = False
+        self._when = when
+        self.process = self._context.get(PROCESS)
+        """The simulated process whose code it is."""
+
+    def __repr__(self) -> str:
+        return f"<{self._callback!r}{self._args!r}>"
+
+    def __hash__(self) -> int:
+        return hash(self._when)
+
+    def cancel(self) -> None:
+        if not self._cancelled:
+            self._cancelled = True
+            self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def when(self) -> float:
+        return self._when
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """One seeded event loop. `now` is the virtual time in seconds."""
 
@@ -52,7 +86,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._serial = 0
         self._order = random.Random(f"order of {seed}")
         self._at_once = 0
-        self.held: dict[Any, deque[Any]] = {}
+        self._soon: list[Callback] = []
+        self._timers: list[tuple[float, int, Callback]] = []
+        """A heap: timers of the same moment run in the order in which they were set."""
+        self._set = 0
+        self._compact_at = 1000
+        """The number of timers at which those that were cancelled are removed."""
+        self.held: dict[Any, deque[Callback]] = {}
         """Callbacks of stopped processes."""
         self.on_error: Callable[[dict[str, Any]], None] = lambda context: None
         self.set_task_factory(self._make_task)
@@ -62,43 +102,73 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now
 
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Callback:
+        made = Callback(callback, args, context)
+        self._soon.append(made)
+        return made
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Callback:
+        made = Callback(callback, args, context, when)
+        self._set += 1
+        heapq.heappush(self._timers, (when, self._set, made))
+        if len(self._timers) > self._compact_at:
+            self._timers = [timer for timer in self._timers if not timer[2]._cancelled]
+            heapq.heapify(self._timers)
+            self._compact_at = 2 * len(self._timers) + 1000
+        return made
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Callback:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
     def _run_once(self) -> None:
-        ready: deque[Any] = self._ready  # type: ignore[attr-defined]
-        timers: list[Any] = self._scheduled  # type: ignore[attr-defined]
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)._scheduled = False
+        timers, ready = self._timers, self._soon
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             if not timers:
                 raise Endless("nothing is left that could run")
-            if timers[0]._when > self.now:
-                self.now = timers[0]._when
+            if timers[0][0] > self.now:
+                self.now = timers[0][0]
                 self._at_once = 0
-        while timers and timers[0]._when <= self.now:
-            timer = heapq.heappop(timers)
-            timer._scheduled = False
+        while timers and timers[0][0] <= self.now:
+            timer = heapq.heappop(timers)[2]
             if not timer._cancelled:
                 ready.append(timer)
-        count = len(ready)
-        self._at_once += count
-        self.callbacks += count
+        self._soon = []
+        self._at_once += len(ready)
+        self.callbacks += len(ready)
         if self._at_once > MOST_AT_ONCE:
             raise Endless(f"{self._at_once} callbacks at the same moment, the last one of {ready[-1]}")
-        for handle in self._interleaved([ready.popleft() for _ in range(count)]):
-            if not handle._cancelled:
-                process = handle._context.get(PROCESS)
-                if process is not None and process.stopped:
-                    self.held.setdefault(process, deque()).append(handle)
-                else:
-                    handle._run()
-        self._timer_cancelled_count = 0
+        for handle in self._interleaved(ready):
+            if handle._cancelled:
+                continue
+            if handle.process is not None and handle.process.stopped:
+                self.held.setdefault(handle.process, deque()).append(handle)
+            else:
+                self._run(handle)
 
-    def _interleaved(self, handles: list[Any]) -> list[Any]:
+    def _run(self, handle: Callback) -> None:
+        try:
+            handle._context.run(handle._callback, *handle._args)  # type: ignore[arg-type]
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            text = f"Exception in callback {handle!r}"
+            self.call_exception_handler({"message": text, "exception": error, "handle": handle})
+
+    def _interleaved(self, handles: list[Callback]) -> list[Callback]:
         """In the order of each process, and in a random order of processes."""
         if len(handles) < 2:
             return handles
-        lanes: dict[Any, deque[Any]] = {}
+        lanes: dict[Any, deque[Callback]] = {}
         for handle in handles:
-            lanes.setdefault(handle._context.get(PROCESS), deque()).append(handle)
+            lanes.setdefault(handle.process, deque()).append(handle)
         if len(lanes) == 1:
             return handles
         waiting, merged = list(lanes.values()), []
@@ -112,7 +182,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def release(self, process: Any) -> None:
         """Run what was held while a process was stopped."""
         for handle in self.held.pop(process, ()):
-            self._ready.append(handle)  # type: ignore[attr-defined]
+            self._soon.append(handle)
 
     def _write_to_self(self) -> None:
         pass
@@ -175,7 +245,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         handle = context.get("handle")
-        process = handle._context.get(PROCESS) if handle is not None else PROCESS.get()
+        process = handle.process if handle is not None else PROCESS.get()
         if process is not None and process.on_error is not None:
             process.on_error(self, context)
         else:

@@ -226,7 +226,8 @@ class Stream:
         self._wake = asyncio.Event()
         self._failure: Exception | None = None
         self.over = False
-        self.version = ""
+        self._delivered = b""
+        """What was read last."""
 
     @property
     def idle(self) -> bool:
@@ -280,13 +281,13 @@ class Stream:
     def _later(self, pause: float, now: float, until: float) -> None:
         """Bookmarks of the version that was delivered last, while events are held."""
         at = now + pause
-        while at < until and self.version:
+        while at < until and self._delivered:
             self.process.loop.call_at(at, self._remind)
             at += pause
 
     def _remind(self) -> None:
-        if not self.over and self.version:
-            mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": self.version}}}
+        if not self.over and (version := self._version()):
+            mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version}}}
             self._queue.appendleft((0.0, orjson.dumps(mark) + b"\n"))
             self._wake.set()
 
@@ -330,11 +331,11 @@ class Stream:
                 if self._failure is not None:
                     raise self._failure
                 return b""
-            self._note(data)
+            if data.endswith(b"\n"):
+                self._delivered = data
             return data
 
-    def _note(self, data: bytes) -> None:
-        line = data.rstrip(b"\n").rpartition(b"\n")[2]
-        with contextlib.suppress(ValueError):
-            version = orjson.loads(line)["object"].get("metadata", {}).get("resourceVersion")
-            self.version = version or self.version
+    def _version(self) -> str:
+        """The version of the event that was delivered last."""
+        line = self._delivered.rstrip(b"\n").rpartition(b"\n")[2]
+        return str(orjson.loads(line)["object"].get("metadata", {}).get("resourceVersion", ""))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 Object = dict[str, Any]
@@ -32,14 +33,15 @@ BINDER = "dispatcher"
 """The user that binds and evicts for the product."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
 
-_SUFFIXES = {"m": Fraction(1, 1000), "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12,
-             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
+_SUFFIXES = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
+             "m": Fraction(1, 1000), "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12}  # fmt: skip
 
 
+@cache
 def amount(text: Any) -> Fraction:
     """A quantity of Kubernetes."""
     text = str(text)
-    for suffix, factor in sorted(_SUFFIXES.items(), key=lambda item: -len(item[0])):
+    for suffix, factor in _SUFFIXES.items():
         if text.endswith(suffix):
             return Fraction(text[: -len(suffix)]) * factor
     return Fraction(text)

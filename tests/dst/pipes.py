@@ -175,3 +175,10 @@ async def end_parent(pid: int) -> None:
 
 ALL: list[Process] = []
 """The deciders of a simulation."""
+
+
+def reset() -> None:
+    """Forget the last simulation."""
+    ALL.clear()
+    End._ends.clear()
+    SimulatedPopen.started = 0

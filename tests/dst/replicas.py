@@ -7,6 +7,7 @@ import contextlib
 import gc
 import socket
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tests.dst import pipes
@@ -20,6 +21,7 @@ from volcano_py.kube import client as kube_client
 from volcano_py.kube.client import Client
 from volcano_py.kube.credentials import Credentials
 from volcano_py.sandbox.volcano import SCHEDULER_CONFIGMAP, SCHEDULER_KEY
+from volcano_py.scheduler.configuration import extensions
 from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.dispatch import handle, process
 from volcano_py.scheduler.runtime.server import Scheduler
@@ -38,6 +40,8 @@ def install() -> None:
     handle.subprocess = Subprocesses  # type: ignore[assignment]
     handle.Pipe = process.Pipe = SimulatedPipe  # type: ignore[assignment, misc]
     process.end_parent = pipes.end_parent
+    # The installed packages, which each start of a scheduler reads.
+    extensions.entry_points = cache(extensions.entry_points)  # type: ignore[assignment]
     socket.gethostname = lambda: "simulated"
     # A collection may end a coroutine that nothing refers to, at a moment that depends on the memory.
     gc.disable()

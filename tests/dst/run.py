@@ -125,14 +125,22 @@ def _difference(old: Any, new: Any, path: str = "") -> str:
 
 
 class Prepared:
-    """The API server before the first step: the same for all runs, each of which has a copy (by fork)."""
+    """The API server before the first step: the same for all runs, each of which has a copy (by fork).
+
+    A short run before them loads the modules and types that the product loads on use.
+    """
 
     def __init__(self) -> None:
+        install()
+        perform(Plan("warm-up", 10, only=frozenset()), self._new(), end=True)
+        self.server = self._new()
+
+    def _new(self) -> ApiServer:
         virtual.seed("prepared")
         virtual.STATE.loop = SimulatedLoop("prepared")
-        install()
-        self.server = ApiServer(USERS)
+        server = ApiServer(USERS)
         virtual.STATE.loop = None
+        return server
 
 
 class Run:
@@ -270,6 +278,15 @@ class Run:
         for number in range(self.plan.steps):
             await self._step(number)
         await Quiet(self).check()
+
+    async def end(self) -> None:
+        """End all tasks but this one."""
+        for replica in self.replicas:
+            replica.wanted = False
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.sleep(1.0)
 
     async def _kubelets(self) -> None:
         while True:
@@ -422,12 +439,12 @@ class Run:
             watcher.close()
 
 
-def perform(plan: Plan, server: ApiServer) -> Outcome:
-    """Run a plan in this process. The API server is used up by it."""
+def perform(plan: Plan, server: ApiServer, end: bool = False) -> Outcome:
+    """Run a plan in this process, and `end` what still runs then. The API server is used up by it."""
     began = virtual.real_seconds()
     outcome = Outcome(plan)
     virtual.seed(plan.seed)
-    pipes.ALL.clear()
+    pipes.reset()
     run = Run(plan, server)
     virtual.STATE.loop = run.loop
     SimulatedTransport.network = run.network
@@ -439,6 +456,8 @@ def perform(plan: Plan, server: ApiServer) -> Outcome:
     try:
         task = run.loop.create_task(run.main(), name="run")
         run.loop.run_until_complete(task)
+        if end:
+            run.loop.run_until_complete(run.end())
     except Exception as error:
         run.oracle.violations.append(f"{run.loop.now:.3f} s: the run ended with {error!r}")
         run.note(f"VIOLATION the run ended with {error!r}")

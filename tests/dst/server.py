@@ -134,7 +134,8 @@ class ApiServer:
                 put(self.api, "apiextensions.k8s.io", "customresourcedefinitions", established)
         volcano.install_admission(self.api)
         self.context = contextvars.Context()
-        self._loaded: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {}
+        self._loaded: dict[str, tuple[int, dict[str, tuple[Any, dict[str, Any]]], dict[str, dict[str, Any]]]] = {}
+        """By collection: the revision at which it was read, its entries with their objects, and its objects."""
 
     def start(self) -> None:
         """Send bookmarks, as a running server does."""
@@ -160,11 +161,14 @@ class ApiServer:
         found = self.api.store.collections.get(collection)
         if found is None:
             return {}
-        known = self._loaded.setdefault(collection, {})
+        at, known, objects = self._loaded.get(collection, (-1, {}, {}))
+        if at == self.api.store.revision:
+            return objects
         fresh = {}
         for key in found.keys:
             entry = found.entries[key]
             seen = known.get(key)
             fresh[key] = seen if seen is not None and seen[0] is entry else (entry, entry.load())
-        self._loaded[collection] = fresh
-        return {key: obj for key, (_, obj) in fresh.items()}
+        objects = {key: obj for key, (_, obj) in fresh.items()}
+        self._loaded[collection] = self.api.store.revision, fresh, objects
+        return objects

@@ -8,11 +8,11 @@ read. A missing CRD is reported by the informer of its kind.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import types
 import typing
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -50,7 +50,7 @@ def _absent_fields(struct: type[msgspec.Struct], schema: Schema, path: str) -> I
     properties = schema.get("properties")
     if not properties:
         return  # any field is stored, or the schema is a $ref
-    for field in msgspec.structs.fields(struct):
+    for field in _fields(struct):
         name = field.encode_name
         if not path and name in ("apiVersion", "kind", "metadata"):
             continue
@@ -61,6 +61,12 @@ def _absent_fields(struct: type[msgspec.Struct], schema: Schema, path: str) -> I
         inner = _struct_in(field.type)
         if inner is not None and inner.__module__ != meta.__name__:  # structs of `meta` combine several kinds
             yield from _absent_fields(inner, _values_of(properties[name]), below)
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a struct; msgspec evaluates their types for each call."""
+    return msgspec.structs.fields(struct)
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
@@ -114,9 +120,9 @@ async def _look(client: Client, kinds: list[ResourceType]) -> AsyncIterator[tupl
         served: list[str] = []
         schemas: Mapping[str, Schema] = {}
         try:
-            found = json.loads(await client.raw("GET", f"/apis/{api_version}"))
+            found = msgspec.json.decode(await client.raw("GET", f"/apis/{api_version}"))
             served = [row["name"] for row in found.get("resources") or ()]
-            document = json.loads(await client.raw("GET", f"/openapi/v3/apis/{api_version}"))
+            document = msgspec.json.decode(await client.raw("GET", f"/openapi/v3/apis/{api_version}"))
             schemas = (document.get("components") or {}).get("schemas") or {}
         except NotFound:
             pass
