@@ -106,7 +106,8 @@ def running(job: str, started: str, limit: str | None) -> Callable[[float], Sess
 
 
 def members(needs: float, count: int, nodes: int) -> list[GangMembers]:
-    return [GangMembers(np.array([needs]), [0], count, np.ones(nodes, dtype=bool))]
+    pods: list[Any] = [None] * count
+    return [GangMembers(np.array([needs]), [0], np.full(nodes, -inf), pods)]
 
 
 def ends(*pods: tuple[float, int, float]) -> ExpectedEnds:

@@ -52,7 +52,7 @@ def test_the_start_is_the_earliest_of_all_times(seed: int) -> None:
     others: list[Reserved] = []
     for i in range(4):
         limit = float(rng.randint(1, 4))
-        gang = [GangMembers(np.array([1.0]), [0], rng.randint(1, nodes * 2), np.ones(nodes, dtype=bool))]
+        gang = [GangMembers(np.array([1.0]), [0], np.full(nodes, -inf), [object()] * rng.randint(1, nodes * 2))]  # type: ignore[list-item]
         near = rng.choice([None, 0.0, 3.0, 100.0])
         found = earliest_start(f"j{i}", gang, limit, 0.0, np.array([idle]), ends, others, near=near)
         expected = by_trying(1.0, gang[0].count, limit, idle, pods, others)

@@ -40,7 +40,9 @@ def test_amounts_are_lacking_not_whole_pods(seed: int) -> None:
     for cpu, _, pods in kinds:
         tasks_of = session.jobs["default/gang"].tasks.values()
         task = next(t for t in tasks_of if t.status == st.PENDING and t.request["cpu"] == 1000 * cpu)
-        gang.append(GangMembers(task.spec_class.vector(table), task.spec_class.checked_rows(table), pods, None, task))  # type: ignore[arg-type]
+        gang.append(
+            GangMembers(task.spec_class.vector(table), task.spec_class.checked_rows(table), None, [task] * pods)
+        )  # type: ignore[arg-type]
     found = lacking_in_queues(session, session.queues["q"], gang)
     assert all(each.queue == "q" for each in found) and len(found) <= 1
     lacking = found[0].amounts if found else [0.0] * len(table.rows)

@@ -23,6 +23,7 @@ class InterPodAffinityRule:
 
     name = "InterPodAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    limits_pods = True
     reasons = [
         Reason("node(s) didn't match pod affinity rules", FitCode.UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules", FitCode.UNSCHEDULABLE),

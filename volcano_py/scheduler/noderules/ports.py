@@ -18,6 +18,7 @@ class NodePortsRule:
 
     name = "NodePorts"
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    limits_pods = True
     reasons = [Reason("node(s) didn't have free ports for the requested pod ports", FitCode.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:

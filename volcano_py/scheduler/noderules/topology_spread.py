@@ -38,6 +38,7 @@ class TopologySpread:
 
     name = "PodTopologySpread"
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    limits_pods = True
     reasons = [
         Reason("node(s) didn't match pod topology spread constraints (missing required label)", FitCode.UNRESOLVABLE),
         Reason("node(s) didn't match pod topology spread constraints", FitCode.UNSCHEDULABLE),

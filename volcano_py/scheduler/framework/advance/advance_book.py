@@ -188,10 +188,7 @@ class AdvanceBook:
 
     def _ends(self) -> NDArray[np.float64]:
         """When all that runs on each node is expected to end."""
-        ends = expected_ends(self._session, self._estimates)
-        found = np.zeros(len(self._session.table))
-        np.maximum.at(found, ends.nodes, ends.times)
-        return found
+        return expected_ends(self._session, self._estimates).last(len(self._session.table))
 
 
 def _read(cluster: Cluster, kept: KeptWindows) -> list[ReservedWindow]:

@@ -6,6 +6,9 @@ expected to be free on the node at that time and is not reserved.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from math import inf
 from typing import Literal
 
@@ -14,17 +17,20 @@ from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.advance.advance_book import held_in_advance, without_advance
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.network.job_domains import domains_of_job, has_topology_below
+from volcano_py.scheduler.framework.network.job_domains import domains_of_job
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
 from volcano_py.scheduler.framework.reservations.first_jobs import FirstJobsRule
+from volcano_py.scheduler.framework.reservations.gang_members import members_of
 from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queues
-from volcano_py.scheduler.framework.reservations.running_pods import running_pods
+from volcano_py.scheduler.framework.reservations.running_pods import holding, running_pods
+from volcano_py.scheduler.framework.reservations.trial import first_accepted
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue_parents import path_of
 from volcano_py.scheduler.model.resource import EPS
@@ -98,6 +104,8 @@ class Book:
         """What the session has placed, by task: node, amounts, expected end."""
         self._job_of: dict[str, str] = {}
         """The jobs of these tasks."""
+        self._of_job: dict[str, dict[str, float]] = {}
+        """The expected ends of the running pods of a job."""
 
     # ---- as a filter ---------------------------------------------------------------------------------------
 
@@ -126,6 +134,8 @@ class Book:
 
     def placed(self, task: Task, node: int) -> str | None:
         """The session has placed a task: if it ends before a reservation starts, its capacity is free by then."""
+        if self._open:
+            return None
         self._new[task.key] = node, task.spec_class.vector(self._session.table), self._end_of(task)
         self._job_of[task.key] = task.job
         self._merged = None
@@ -135,7 +145,7 @@ class Book:
 
     def removed(self, task: Task, node: int) -> None:
         """The session has undone a placement, or evicts a task."""
-        if task.key in self._new:
+        if task.key in self._new and not self._open:
             self._count(task, -1)
             del self._new[task.key]
             self._merged = None
@@ -164,9 +174,9 @@ class Book:
         """Hold nodes for a gang from the earliest time on at which it can start; None: there is none, or the job has
         not waited long enough for it."""
         session = self._session
-        with without_advance(session):
-            gang = self._gang(job)
-        others = [*self.reserved, *held_in_advance(session, [members.task for members in gang if members.task])]
+        with self._on_trial():
+            gang = members_of(session, job, self._ends_now())
+        others = [*self.reserved, *held_in_advance(session, [members.tasks[0] for members in gang])]
         share = self._queue_shares.get(job.queue, 0.0) + self._share(gang)
         if not gang or (self.of_queue < 1 and share > self.of_queue + EPS):
             return None
@@ -192,9 +202,9 @@ class Book:
             plan = known
         else:
             near = known.reserved.start if known is not None and known.reserved is not None else None
-            plan.reserved = earliest_start(
-                job.uid, gang, limit, session.now, plan.idle, plan.ends, others, plan.domains, near, after
-            )
+            computed_from = session.now, plan.idle, plan.ends, others, plan.domains, near, after
+            find = partial(earliest_start, job.uid, gang, limit, *computed_from)
+            plan.reserved = first_accepted(session, gang, find, self._ended, self._on_trial)
         found = plan.reserved
         if found is None:
             self.never.add(job.uid)
@@ -261,26 +271,31 @@ class Book:
             self._merged = self._ends.with_pods(self._new.values())
         return self._merged
 
-    def _gang(self, job: SessionJob) -> list[GangMembers]:
-        """The pods that the gang needs to start, by class."""
-        session = self._session
-        missing = job.min_available - job.ready_num
-        pending = [task for task in session.pending(job) if not task.sched_gated][: max(0, missing)]
-        if not pending or len(pending) < missing or has_topology_below(job):
-            return []  # complete gangs, and no sub-groups with domains of their own
-        found: dict[int, GangMembers] = {}
+    def _ended(self, node: int, time: float) -> list[Task]:
+        """The pods of a node that are expected to have ended by a time."""
+        session, found = self._session, []
+        for task in session.on_node(node):
+            if session.status(task) in (st.BOUND, st.RUNNING) and self._end_of_running(task) <= time:
+                found.append(task)
+        return found
+
+    def _end_of_running(self, task: Task) -> float:
+        known = self._of_job.get(task.job)
+        if known is None:
+            cluster, by_place = self._session.cluster, self._ends_now().by_place
+            places = running_pods(cluster).of.get(task.job, [])
+            held = holding(cluster, task.job)
+            known = self._of_job[task.job] = {
+                pod.key: float(by_place[place]) for pod, place in zip(held, places, strict=True)
+            }
+        return known.get(task.key, inf)
+
+    @contextmanager
+    def _on_trial(self) -> Iterator[None]:
+        """Accept all nodes, and do not count moves."""
         self._open = True
         try:
-            for task in pending:
-                known = found.get(task.spec_class.id)
-                if known is not None:
-                    known.count += 1
-                    continue
-                if session.rules.pre_predicate(task) is not None:
-                    return []
-                nodes = session.placement.accepted(task, check_capacity=False)
-                rows = task.spec_class.checked_rows(session.table)
-                found[task.spec_class.id] = GangMembers(task.spec_class.vector(session.table), rows, 1, nodes, task)
+            with without_advance(self._session):
+                yield
         finally:
             self._open = False
-        return list(found.values())

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import inf, nextafter
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds
@@ -29,18 +29,24 @@ class GangMembers(Struct):
     """By resource."""
     rows: list[int]
     """The resources that must fit."""
-    count: int
-    nodes: Bools
-    """Those that accept the pods, whatever runs there."""
-    task: Task | None = None
-    """One of the pods."""
+    opens: Floats
+    """By node: from when on it accepts the pods; −inf: now, whatever runs there; inf: never."""
+    tasks: Sequence[Task]
+    """The pods."""
+    most: Floats = field(default_factory=lambda: np.array([inf]))
+    """By node, or for all: how many of the pods it accepts at most."""
+
+    @property
+    def count(self) -> int:
+        return len(self.tasks)
 
     def same_as(self, other: GangMembers) -> bool:
+        """Whether they are equal but for what trials have found."""
         return (
             self.count == other.count
             and self.rows == other.rows
             and np.array_equal(self.needs, other.needs)
-            and np.array_equal(self.nodes, other.nodes)
+            and np.array_equal(self.opens, other.opens)
         )
 
 
@@ -54,6 +60,8 @@ class Reserved(Struct, dict=True):
     """When it is expected to end."""
     amounts: Floats
     """By resource and node."""
+    pods: list[Floats] = field(default_factory=list)
+    """Of each class of the gang's pods: how many there are on each node."""
 
     @cached_property
     def nodes(self) -> NDArray[np.intp]:
@@ -84,12 +92,12 @@ def earliest_start(
     times = np.unique(np.concatenate([known[np.searchsorted(known, first, side="right") :], further]))
     everywhere = np.ones(idle.shape[1], dtype=bool)
 
-    def placed(time: float, beside: Sequence[Reserved]) -> Floats | None:
+    def placed(time: float, beside: Sequence[Reserved]) -> list[Floats] | None:
         free = idle + ends.freed(time, idle.shape[1])
         for other in beside:
             free[:, other.nodes] -= other.amounts[:, other.nodes]
         for domain in domains or [everywhere]:
-            found = _place(gang, free, idle, domain)
+            found = _place(gang, free, idle, domain, time)
             if found is not None:
                 return found
         return None
@@ -103,9 +111,12 @@ def earliest_start(
         if placed(float(times[end - 1]), in_the_way) is not None:
             at = _first(times, begin, end - 1, near, lambda time, o=in_the_way: placed(time, o) is not None)  # type: ignore[misc]
             start = float(times[at])
-            amounts = placed(start, in_the_way)
-            assert amounts is not None
-            return Reserved(job, start, start + duration, amounts)
+            pods = placed(start, in_the_way)
+            assert pods is not None
+            amounts = sum(
+                (m.needs[:, None] * counts for m, counts in zip(gang, pods, strict=True)), np.zeros_like(idle)
+            )
+            return Reserved(job, start, start + duration, amounts, pods)
         begin = end
     return None
 
@@ -146,18 +157,19 @@ def _first(times: Floats, begin: int, last: int, near: float | None, fits: Calla
     return low
 
 
-def _place(gang: Sequence[GangMembers], free: Floats, idle: Floats, domain: Bools) -> Floats | None:
-    """The amounts of a gang on its nodes; None: it does not fit."""
+def _place(gang: Sequence[GangMembers], free: Floats, idle: Floats, domain: Bools, time: float) -> list[Floats] | None:
+    """How many pods of each class are on each node; None: the gang does not fit."""
     free = free.copy()
-    taken = np.zeros_like(free)
+    pods = [np.zeros(free.shape[1]) for _ in gang]
     largest = np.maximum(free.max(axis=1, initial=0.0), 1.0)
-    for members in sorted(gang, key=lambda m: -float((m.needs / largest).max(initial=0.0))):
+    for i in sorted(range(len(gang)), key=lambda i: -float((gang[i].needs / largest).max(initial=0.0))):
+        members = gang[i]
         rows = [row for row in members.rows if members.needs[row] > 0]
-        fits = members.nodes & domain
-        room = np.where(fits, float(members.count), 0.0)
+        fits = domain & (members.opens <= time)
+        room = np.where(fits, np.minimum(members.most, members.count), 0.0)
         if rows:
             each = np.floor((free[rows] + EPS) / members.needs[rows][:, None]).min(axis=0)
-            room = np.where(fits, np.clip(each, 0, members.count), 0.0)
+            room = np.minimum(room, np.maximum(each, 0.0))
         if room.sum() < members.count:
             return None
         fitting = np.flatnonzero(room)
@@ -165,8 +177,6 @@ def _place(gang: Sequence[GangMembers], free: Floats, idle: Floats, domain: Bool
         order = fitting[np.argsort(share, kind="stable")]
         before = np.cumsum(room[order]) - room[order]
         used = order[before < members.count]
-        counts = np.minimum(members.count - before[: len(used)], room[used])
-        amounts = members.needs[:, None] * counts
-        free[:, used] -= amounts
-        taken[:, used] += amounts
-    return taken
+        pods[i][used] = np.minimum(members.count - before[: len(used)], room[used])
+        free[:, used] -= members.needs[:, None] * pods[i][used]
+    return pods

@@ -61,6 +61,12 @@ class ExpectedEnds:
         part = count // step
         return self._sums[part] + self._between(part * step, count, nodes)
 
+    def last(self, nodes: int) -> Floats:
+        """When the last pod of each node ends; −inf: it has none."""
+        found = np.full(nodes, -inf)
+        np.maximum.at(found, self.nodes, self.times)
+        return found
+
     def _between(self, begin: int, end: int, nodes: int) -> Floats:
         at = self.nodes[begin:end]
         return np.array([np.bincount(at, row[begin:end], minlength=nodes) for row in self.amounts]).reshape(-1, nodes)

@@ -29,7 +29,7 @@ def lacking_in_queues(session: Session, queue: Queue, gang: Sequence[GangMembers
     """For each limit that does not permit the gang now; empty: all do."""
     rows = session.table.rows
     needs = sum((members.needs * members.count for members in gang), np.zeros(len(rows)))
-    tasks = [members.task for members in gang if members.task is not None]
+    tasks = [members.tasks[0] for members in gang]
     names = sorted({name for task in tasks for name, _ in task.spec_class.demands if name in rows})
     found = []
     for limit in session.limits.left(queue, names):

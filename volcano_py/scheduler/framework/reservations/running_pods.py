@@ -49,8 +49,7 @@ class RunningPods:
     def replace(self, cluster: Cluster, uid: str) -> None:
         """Read a job again."""
         job = cluster.jobs.get(uid)
-        index = cluster.nodes.index
-        held = [t for t in job.tasks.values() if t.takes_capacity and t.node in index] if job is not None else []
+        index, held = cluster.nodes.index, holding(cluster, uid)
         before = self.of.get(uid, [])
         limit = (limit_of(job) if job is not None and held else None) or nan
         nodes = np.array([index[task.node] for task in held], dtype=np.intp)
@@ -105,6 +104,12 @@ class RunningPods:
         self.kinds = np.concatenate([self.kinds, np.zeros(new, dtype=np.intp)])
         self.amounts = np.concatenate([self.amounts, np.zeros((len(self.amounts), new))], axis=1)
         self.free = [*reversed(range(size, size + new)), *self.free]
+
+
+def holding(cluster: Cluster, uid: str) -> list[Task]:
+    """The pods of a job that hold capacity, in the order of their places."""
+    job, index = cluster.jobs.get(uid), cluster.nodes.index
+    return [] if job is None else [t for t in job.tasks.values() if t.takes_capacity and t.node in index]
 
 
 def running_pods(cluster: Cluster) -> RunningPods:

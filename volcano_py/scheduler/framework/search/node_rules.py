@@ -90,6 +90,12 @@ def follows_dry_runs(rule: Filter) -> bool:
     return bool(getattr(rule, "follows_dry_runs", False))
 
 
+def limits_pods(rule: Filter) -> bool:
+    """Whether a filter limits how many pods a node holds by something else than resources, such as ports or devices: an
+    optional field of filters with this name. Reservations place gangs on trial that such a filter applies to."""
+    return bool(getattr(rule, "limits_pods", False))
+
+
 @runtime_checkable
 class IdleGate(Protocol):
     """A LOCAL filter over something other than resources that can be idle now or only later, such as devices. It

@@ -35,6 +35,7 @@ class DynamicResourcesRule:
 
     name = "DynamicResources"
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    limits_pods = True
 
     def __init__(self, session: Session) -> None:
         self._session = session

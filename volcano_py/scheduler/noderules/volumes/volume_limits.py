@@ -23,6 +23,7 @@ class NodeVolumeLimitsRule:
 
     name = "NodeVolumeLimits"
     scope: Literal[Scope.LOCAL] = LOCAL
+    limits_pods = True
     reasons = [Reason("node(s) exceed max volume count", FitCode.UNSCHEDULABLE)]
 
     def __init__(self, session: Session) -> None:

@@ -25,6 +25,7 @@ class VolumeRestrictionsRule:
 
     name = "VolumeRestrictions"
     scope: Literal[Scope.DOMAIN] = DOMAIN
+    limits_pods = True
     reasons = [
         Reason(
             "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",

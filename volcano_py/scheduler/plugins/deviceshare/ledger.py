@@ -281,6 +281,7 @@ class CardFilter:
 
     scope: Literal[Scope.LOCAL] = LOCAL
     follows_dry_runs = True
+    limits_pods = True
 
     def __init__(self, ledger: Ledger) -> None:
         self.name = f"deviceshare/{ledger.type.name}"
@@ -308,6 +309,7 @@ class PodCardFilter:
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
     follows_dry_runs = True
+    limits_pods = True
 
     def __init__(self, ledger: Ledger) -> None:
         self.name = f"deviceshare/{ledger.type.name}/pod"

@@ -278,6 +278,7 @@ class _NumaFilter:
 
     name = "numa-aware"
     scope: Literal[Scope.LOCAL] = LOCAL
+    limits_pods = True
 
     def __init__(self, plugin: NumaAware, session: Session) -> None:
         # Evictions free CPUs; Volcano does not count these.

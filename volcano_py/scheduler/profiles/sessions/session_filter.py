@@ -41,6 +41,7 @@ class ProfileFilter:
 
     scope: Literal[Scope.DOMAIN] = DOMAIN
     follows_dry_runs = True
+    limits_pods = True
 
     def __init__(self, plugin: ProfilePlugin, attempts: Attempts, *, closed: bool = False) -> None:
         """`closed`: the plugin is not called, and all nodes are rejected."""
