@@ -5,6 +5,7 @@ These texts are written to PodGroup conditions, Events and pod conditions, where
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from volcano_py.scheduler.explain.stated import origin
@@ -62,10 +63,10 @@ def job_message(session: Session, job: SessionJob) -> str:
     text = f"{ready}, {', '.join(parts)}"
     pending = session.pending(job)
     if pending:
-        reasons: dict[str, int] = {}
-        for task in pending:
-            reason = task_reason(session, job, task).reason
-            reasons[reason] = reasons.get(reason, 0) + 1
+        if job.last_transaction:
+            reasons = Counter(task_reason(session, job, task).reason for task in pending)
+        else:
+            reasons = Counter({"Unschedulable": len(pending)})
         text += "; Pending: " + ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items()))
     if job.job_fit_errors:
         text += f". Origin reason is: {origin(session, job)}"
