@@ -141,7 +141,7 @@ class Resource:
         return self[name] < EPS
 
     def as_dict(self) -> dict[str, float]:
-        return {d: self[d] for d in self.keys()}
+        return {CPU: self.milli_cpu, MEMORY: self.memory, **(self.scalars or {})}
 
     def quantities(self) -> dict[str, str]:
         """The amount as a resource list of the API; cpu and memory are always included."""

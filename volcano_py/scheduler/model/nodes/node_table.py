@@ -203,10 +203,11 @@ class NodeTable:
             self.generation += 1
             self.spec_generation += _spec(self.objects[i]) != _spec(node)
         self.objects[i] = node
-        for name in allocatable.keys():
+        amounts = allocatable.as_dict()
+        for name in amounts:
             self.row(name)
         have = np.zeros(self.numbers.idle.shape[0])
-        for name, amount in allocatable.as_dict().items():
+        for name, amount in amounts.items():
             have[self.rows[name]] = amount
         n = self.numbers
         n.kube_capacity[:, i] = have[:2]
@@ -216,11 +217,10 @@ class NodeTable:
             n.idle[:, i] = have - n.used[:, i]
             self.total_generation += 1
         n.max_pods[i] = allocatable.max_task_num
-        keys = frozenset(allocatable.keys())
-        if keys != self._keys[i]:
-            self._keys[i] = keys
+        if amounts.keys() != self._keys[i]:
+            self._keys[i] = frozenset(amounts)
             self.total_generation += 1
-        has = frozenset(name for name, amount in allocatable.as_dict().items() if amount)
+        has = frozenset([name for name, amount in amounts.items() if amount])
         if has != self._has[i]:
             self._has[i] = has
             self.generation += 1
