@@ -74,3 +74,10 @@ def test_bad_arguments_are_warnings() -> None:
         "weight is -1, and must be from 0 to 1000000; 10 is used",
         "card is 0, and must be at least 1; 1 is used",
     ]
+
+
+def test_a_resource_that_no_node_has_is_a_warning() -> None:
+    cluster = Simulation(manifests({"nodes": {"n1": {"cpu": 4}}, "jobs": {"j": {"each": {GPU: 1}}}})).cluster
+    assert run_once(cluster, load(CONF, REGISTRY.actions), 0.0).warnings == [
+        f"plugin fragmentation: argument gpu is {GPU}, which is a resource of no node; use the name that nodes have"
+    ]

@@ -62,7 +62,11 @@ class Fragmentation(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         gpu = self.arguments.gpu
-        if not self.weight or gpu not in session.table.rows:
+        if not session.total[gpu]:
+            if gpu != type(self.arguments)().gpu and len(session.table):
+                self.warn(f"argument gpu is {gpu}, which is a resource of no node; use the name that nodes have")
+            return
+        if not self.weight:
             return
         shapes = _mix(session.cluster, gpu)
         if shapes:
