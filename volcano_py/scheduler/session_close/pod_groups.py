@@ -94,9 +94,8 @@ def _is_being_created(session: Session, job: SessionJob) -> bool:
 def _is_being_bound(session: Session, job: SessionJob) -> bool:
     """Whether an admitted job has become ready in this session: the phase Running, as soon as its pods are bound, and
     the condition Scheduled are one write."""
-    return (
-        session.deviations.quiet_events and job.is_ready() and bool(job.counts[st.BINDING] + job.counts[st.ALLOCATED])
-    )
+    binds = bool(job.counts[st.BINDING] + job.counts[st.ALLOCATED])
+    return binds and session.deviations.quiet_events and job.is_ready()
 
 
 def _stays_finished(job: SessionJob) -> bool:

@@ -40,7 +40,9 @@ class GangCounts:
     @property
     def valid_num(self) -> int:
         """How many pods are placed or can still be placed."""
-        return self.ready_num + self.counts[st.PIPELINED] + self.counts[st.PENDING]
+        c = self.counts  # without `ready_num`, as in `is_ready`: each is called for each waiting job, several times
+        placed = c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
+        return placed + c[st.PIPELINED] + c[st.PENDING]
 
     @property
     def pending_best_effort(self) -> int:
@@ -52,7 +54,9 @@ class GangCounts:
         return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED]
 
     def is_ready(self) -> bool:
-        return self.ready_num + self.best_effort_counts[st.PENDING] >= self.min_available
+        c = self.counts
+        placed = c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
+        return placed + self.best_effort_counts[st.PENDING] >= self.min_available
 
     def is_pipelined(self) -> bool:
         return self.counts[st.PIPELINED] + self.ready_num + self.pending_best_effort >= self.min_available
