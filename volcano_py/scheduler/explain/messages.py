@@ -6,6 +6,7 @@ These texts are written to PodGroup conditions, Events and pod conditions, where
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 from volcano_py.scheduler.explain.stated import origin
@@ -55,12 +56,17 @@ def _of_job(session: Session, job: SessionJob) -> str:
     return origin(session, job) if job.job_fit_errors else ""
 
 
+@lru_cache(maxsize=1024)
+def _counts(is_ready: bool, counts: tuple[int, ...], min_available: int) -> str:
+    """The beginning of the line, which many gangs share."""
+    ready = "pod group is ready" if is_ready else "pod group is not ready"
+    parts = [f"{n} {st.STATUS_NAMES[s]}" for s, n in enumerate(counts) if n]
+    return f"{ready}, {', '.join(sorted([*parts, f'{min_available} minAvailable']))}"
+
+
 def job_message(session: Session, job: SessionJob) -> str:
     """The state of a gang in one line: counts by status, then the pending tasks and the reasons."""
-    ready = "pod group is ready" if job.is_ready() else "pod group is not ready"
-    counts = [f"{n} {st.STATUS_NAMES[s]}" for s, n in enumerate(job.counts) if n]
-    parts = sorted([*counts, f"{job.min_available} minAvailable"])
-    text = f"{ready}, {', '.join(parts)}"
+    text = _counts(job.is_ready(), tuple(job.counts), job.min_available)
     pending = session.pending(job)
     if pending:
         if job.last_transaction:
