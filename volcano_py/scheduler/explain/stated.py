@@ -72,7 +72,7 @@ def seen(session: Session, job: SessionJob) -> int:
             session.queues[job.queue].state,
             job.job_fit_errors,
             None if cause is None else (cause.code, *cause.fields.values()),
-            None if errors is None else (errors.nodes, errors.error, *sorted(errors.counts.items())),
+            None if errors is None else (errors.nodes, errors.error, frozenset(errors.counts.items())),
             len(session.callbacks.faults),
             failed_create(job),
             session.uid if job.has_topology else "",  # it depends on how capacity is spread over the network
