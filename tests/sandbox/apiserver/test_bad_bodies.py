@@ -165,7 +165,7 @@ def hook(port: int, resource: str) -> dict[str, Any]:
         "name": f"{resource}.e.com",
         "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}],
-        "timeoutSeconds": 3,
+        "timeoutSeconds": 5,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail",
