@@ -19,13 +19,19 @@ from volcano_py.scheduler.framework.advance.advance_book import held_in_advance,
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.network.job_domains import domains_of_job
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved, earliest_start
-from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, ExpectedEnds, expected_ends, limit_in
+from volcano_py.scheduler.framework.reservations.expected_ends import (
+    Estimates,
+    ExpectedEnds,
+    ends_of_job,
+    expected_ends,
+    limit_in,
+)
 from volcano_py.scheduler.framework.reservations.first_jobs import FirstJobsRule
 from volcano_py.scheduler.framework.reservations.gang_members import members_of
 from volcano_py.scheduler.framework.reservations.largest_share import largest_share
 from volcano_py.scheduler.framework.reservations.plans import KeptReservations, ReservationPlan
 from volcano_py.scheduler.framework.reservations.queue_headroom import lacking_in_queues
-from volcano_py.scheduler.framework.reservations.running_pods import holding, running_pods
+from volcano_py.scheduler.framework.reservations.running_pods import running_pods
 from volcano_py.scheduler.framework.reservations.trial import first_accepted
 from volcano_py.scheduler.framework.search.fit_errors import FitCode, Reason
 from volcano_py.scheduler.framework.search.node_rules import DOMAIN, Codes, Scope
@@ -282,12 +288,7 @@ class Book:
     def _end_of_running(self, task: Task) -> float:
         known = self._of_job.get(task.job)
         if known is None:
-            cluster, by_place = self._session.cluster, self._ends_now().by_place
-            places = running_pods(cluster).of.get(task.job, [])
-            held = holding(cluster, task.job)
-            known = self._of_job[task.job] = {
-                pod.key: float(by_place[place]) for pod, place in zip(held, places, strict=True)
-            }
+            known = self._of_job[task.job] = ends_of_job(self._session.cluster, task.job, self._ends_now())
         return known.get(task.key, inf)
 
     @contextmanager

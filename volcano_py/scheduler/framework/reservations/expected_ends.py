@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.reservations.job_kinds import Kind, kind_of
 from volcano_py.scheduler.framework.reservations.learned_run_times import LearnedRunTimes
-from volcano_py.scheduler.framework.reservations.running_pods import RunningPods, running_pods
+from volcano_py.scheduler.framework.reservations.running_pods import RunningPods, holding, running_pods
 from volcano_py.scheduler.framework.reservations.stated_limits import limit_of, unusable_limit
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
@@ -148,6 +148,12 @@ def expected_ends(session: Session, estimates: Estimates) -> ExpectedEnds:
     changes = np.concatenate([times, began + UNBELIEVED * limits])
     kept.until = -inf if moves.any() else float(changes[changes > now].min(initial=inf))
     return found
+
+
+def ends_of_job(cluster: Cluster, uid: str, ends: ExpectedEnds) -> dict[str, float]:
+    """By the key of each pod of a job that holds capacity."""
+    places = running_pods(cluster).of.get(uid, [])
+    return {pod.key: float(ends.by_place[p]) for pod, p in zip(holding(cluster, uid), places, strict=True)}
 
 
 def limit_in(session: Session, uid: str, estimates: Estimates) -> float | None:
