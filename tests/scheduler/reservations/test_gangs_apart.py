@@ -15,11 +15,15 @@ import pytest
 from tests.scheduler.reservations.test_promises import CONF, STEP
 from volcano_py.api import core
 from volcano_py.api.codec import from_manifest, to_manifest
+from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.reservations import trial
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.batch import configuration
+from volcano_py.simulate.cycles import Simulation
 from volcano_py.simulate.trace import engine
 from volcano_py.simulate.trace.jobs import TraceJob, TraceNode
+from volcano_py.testing import table
 
 GANG = "gang"
 
@@ -112,3 +116,18 @@ def state(session: Session) -> list[Any]:
     counts = [tuple(job.counts) for job in session.jobs.values()]
     amounts = [part.copy() for part in (numbers.idle, numbers.used, numbers.releasing, numbers.pipelined)]
     return [*amounts, bytes(session.statuses), counts]
+
+
+@pytest.mark.parametrize(("label", "limited"), [("a", True), ("b", False)])
+def test_anti_affinity_of_other_pods_counts_for_those_that_it_selects(label: str, limited: bool) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    jobs = {
+        "runs": {"phase": "Running", "each": {"cpu": 1, "runsOn": "n1", "spec": {"affinity": apart}}},
+        "waits": {"each": {"cpu": 1, "labels": {"app": label}}},
+    }
+    conf = load(table.configuration({"actions": "enqueue", "plugins": [["gang", "predicates"]]}), REGISTRY.actions)
+    cluster = Simulation(table.manifests({"nodes": {"n1": {"cpu": 4}}, "jobs": jobs})).cluster
+    session = run_once(cluster, conf, 0.0, assume=False).session
+    [task] = session.jobs["default/waits"].tasks.values()
+    assert trial.is_limited(session, task) == limited

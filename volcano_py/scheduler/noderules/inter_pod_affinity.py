@@ -23,7 +23,6 @@ class InterPodAffinityRule:
 
     name = "InterPodAffinity"
     scope: Literal[Scope.DOMAIN] = DOMAIN
-    limits_pods = True
     reasons = [
         Reason("node(s) didn't match pod affinity rules", FitCode.UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules", FitCode.UNSCHEDULABLE),
@@ -41,6 +40,11 @@ class InterPodAffinityRule:
             return True
         terms = terms_of_class(task.spec_class)
         return bool(terms.affinity or terms.anti_affinity)
+
+    def limits_pods(self, task: Task) -> bool:
+        """Whether the pod has required terms, or another one has a term against it."""
+        terms = terms_of_class(task.spec_class)
+        return bool(terms.affinity or terms.anti_affinity) or any(pod_index(self._session).against(task))
 
     def filter(self, task: Task) -> Codes:
         index = pod_index(self._session)

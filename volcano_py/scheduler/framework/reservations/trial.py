@@ -30,7 +30,7 @@ that counts without a trial."""
 
 def is_limited(session: Session, task: Task) -> bool:
     """Whether more than resources limits how many such pods a node holds."""
-    return any(limits_pods(f) and f.applies(task) for _, f in session.placement.filters)
+    return any(limits_pods(f, task) for _, f in session.placement.filters)
 
 
 def first_accepted(

@@ -90,10 +90,12 @@ def follows_dry_runs(rule: Filter) -> bool:
     return bool(getattr(rule, "follows_dry_runs", False))
 
 
-def limits_pods(rule: Filter) -> bool:
-    """Whether a filter limits how many pods a node holds by something else than resources, such as ports or devices: an
-    optional field of filters with this name. Reservations place gangs on trial that such a filter applies to."""
-    return bool(getattr(rule, "limits_pods", False))
+def limits_pods(rule: Filter, task: Task) -> bool:
+    """Whether a filter limits how many such pods a node holds by something else than resources, such as ports or
+    devices: an optional field of filters with this name, or a method if it depends on the pod. Reservations place gangs
+    on trial that such a filter applies to."""
+    limits = getattr(rule, "limits_pods", False)
+    return rule.applies(task) and bool(limits(task) if callable(limits) else limits)
 
 
 @runtime_checkable
