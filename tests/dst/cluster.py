@@ -180,24 +180,25 @@ class Cluster:
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
 
-    async def create_job(self, random: Random, number: int) -> int:
-        """A Job; returns the status of the answer."""
-        return await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
+    async def create_job(self, random: Random, number: int) -> None:
+        """A Job."""
+        await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
 
     async def create_pod(self, random: Random, number: int) -> None:
         """A pod of its own."""
         await self._call("POST", f"{CORE}/pods", manifests.pod(f"b{number}", manifests.spec(random)))
 
-    async def create_rival(self, pod: str, node: str) -> bool:
-        """A more important pod that fits on the node without the pod of this name, and not beside it."""
+    async def create_competitor(self, pod: Manifest, node: str) -> bool:
+        """A pod of a higher priority that requests all that is free on a node, before this pod is bound to it. Returns
+        whether there is one."""
         free = self._free_cpus(node)
         if free < 1:
             return False
-        spec = manifests.spec(Random(pod), 1)
+        spec = manifests.spec(Random(f"{self.seed} {pod['metadata']['uid']}"), 1)
         spec["containers"] = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": str(int(free))}}}]
         spec["nodeSelector"] = {"kubernetes.io/hostname": node}
         spec["priorityClassName"] = "high"
-        return await self._call("POST", f"{CORE}/pods", manifests.pod(f"w-{pod}", spec)) < 400
+        return await self._call("POST", f"{CORE}/pods", manifests.pod(f"u{pod['metadata']['name']}", spec)) < 400
 
     async def create_gang(self, random: Random, number: int) -> None:
         """A PodGroup and its pods, in either order."""

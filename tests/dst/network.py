@@ -310,12 +310,12 @@ class Stream:
         self._last = max(self._last, until)
         self._later(5.0, now, until)
 
-    def expire(self) -> None:
-        """End at once with 410: what is held is never delivered, and the client lists again."""
+    def expire(self, at: float) -> None:
+        """Deliver nothing more, and end with 410 at a time: the client lists again."""
         self._queue.clear()
         self._last = 0.0
-        self._put(0.0, EXPIRED)
-        self._put(0.0, None)
+        self._put(at, EXPIRED)
+        self._put(at, None)
 
     def hasten(self) -> None:
         """Deliver what is held: the faults are over."""

@@ -310,6 +310,9 @@ class Run:
         kind = self.faults.of_step("process", number)
         if kind is not None:
             await self._break(kind, number)
+        kind = self.faults.of_step("situation", number)
+        if kind is not None:
+            await self.situations.prepare(kind, number)
 
     async def _break(self, kind: Kind, number: int) -> None:
         """Inject a fault of the layer `process`."""
@@ -339,9 +342,6 @@ class Run:
                 replica.clock.drift(self.loop.now, random.choice((0.97, 1.0, 1.03)))
             case "steal lease":
                 await self._steal()
-            case "stale takeover" | "bind unanswered" | "bind overtaken" | "pod unseen":
-                await self.situations.arm(kind, random, number)
-                return
             case "restore":
                 if not self._delivered():
                     return
