@@ -139,7 +139,7 @@ class SimulatedTransport:
         net, process = self.network, self._process
         where = (process.name, verb, place.plural)
         fault = net.faults.of_request(process, verb, place, number)
-        if verb == "POST binding" and not fault.name and net.at_bind is not None:
+        if verb == "POST binding" and not fault.name and not process.cut_off and net.at_bind is not None:
             fault = await net.at_bind(process, place, orjson.loads(request.body or b"{}")["target"]["name"])
         if process.cut_off or fault.kind in ("hang", "refuse"):
             sent = fault.kind != "refuse"
