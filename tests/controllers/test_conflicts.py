@@ -2,20 +2,21 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from volcano_py.api.batch import Job, JobSpec, JobState, JobStatus
 from volcano_py.api.bus import Command
-from volcano_py.api.kinds import COMMAND, PODGROUP
+from volcano_py.api.kinds import COMMAND, POD, PODGROUP
 from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.controllers.executor import Executor
 from volcano_py.controllers.garbage import GarbageController
-from volcano_py.controllers.instructions import Delete
+from volcano_py.controllers.instructions import Create, Delete
+from volcano_py.controllers.owned import StillThere
 from volcano_py.kube.client import Client
-from volcano_py.kube.errors import Conflict
+from volcano_py.kube.errors import AlreadyExists, Conflict, NotFound
 
 
 class Server:
@@ -67,6 +68,34 @@ async def test_an_object_that_is_gone_or_replaced_is_forgotten(uid: str) -> None
     made, mirror = executor(uid)
     await made.carry_out([DELETE], ABOUT)
     assert mirror.forgotten == ["default/g"]
+
+
+def creation(answer: AsyncMock) -> tuple[Executor, Mock, Create]:
+    """The creation of a pod whose name is taken; `answer`: what a read of it returns."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "o", "controller": True}
+    pod = {"metadata": {"name": "p", "namespace": "default", "uid": "1", "ownerReferences": [owner]}}
+    answer.return_value = pod
+    mirror = Mock()
+    mirror.get.return_value = None
+    taken = AsyncMock(side_effect=AlreadyExists(409, "AlreadyExists", ""))
+    made = Executor(cast(Client, AsyncMock(create=taken, get=answer)))
+    made.attach(POD, mirror)
+    return made, mirror, Create(POD, pod)
+
+
+async def test_a_pod_that_an_earlier_request_has_created_is_noted() -> None:
+    """The request was answered with an error. A Job waited for ever for such a pod, which was deleted before a watch
+    returned it."""
+    made, mirror, create = creation(AsyncMock())
+    await made.carry_out([create], ABOUT)
+    mirror.note.assert_called_once_with(create.obj)
+
+
+async def test_a_pod_that_was_deleted_meanwhile_is_created_again() -> None:
+    made, mirror, create = creation(AsyncMock(side_effect=NotFound(404, "NotFound", "")))
+    with pytest.raises(StillThere, match="deleted while it was created"):
+        await made.carry_out([create], ABOUT)
+    mirror.note.assert_not_called()
 
 
 async def test_a_command_that_still_exists_is_tried_again() -> None:

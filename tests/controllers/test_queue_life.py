@@ -163,6 +163,17 @@ async def test_the_status_counts_podgroups_by_phase(world, monkeypatch):
     assert counted() == (1, 1, 2, 0, 1), "the other fields of the status stay"
 
 
+async def test_counters_of_a_late_write_are_corrected(world, monkeypatch):
+    """A write that was answered with an error took effect when the PodGroups had changed. Found by the simulation."""
+    monkeypatch.setattr(counters, "SECONDS", 0.2)
+    world.api.put(queue("team"))
+    world.api.put(GROUP)
+    status = {"running": 1, "pending": 0}
+    await world.until(lambda: world.api.get(kinds.QUEUE, "team")["status"].items() >= status.items())
+    world.api.change(kinds.QUEUE, "team", {"status": {"running": 0, "pending": 1}})
+    await world.until(lambda: world.api.get(kinds.QUEUE, "team")["status"].items() >= status.items())
+
+
 async def test_counters_are_written_at_a_bounded_rate(world):
     world.api.put(queue("team"))
     world.api.put(GROUP)

@@ -112,12 +112,12 @@ class Cluster:
             where = pod["spec"].get("nodeName")
             phase = pod.get("status", {}).get("phase")
             if where and where not in nodes:
-                await self._call("DELETE", path, _now(uid), "node")
+                await self._call("DELETE", path, at_once(uid), "node")
             elif metadata.get("deletionTimestamp"):
                 since = self.leaving_since.setdefault(uid, now)
                 grace = metadata.get("deletionGracePeriodSeconds") or 0
                 if not where or (where not in self.lost and now - since >= grace):
-                    await self._call("DELETE", path, _now(uid), "node")
+                    await self._call("DELETE", path, at_once(uid), "node")
             elif where and where not in self.lost and phase == "Pending":
                 await self._status(path, {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
                 self.running_since[uid] = now
@@ -168,9 +168,9 @@ class Cluster:
         elif drawn < 0.25 and alive < MOST_PODS:
             await self.create_gang(random, number)
         elif drawn < 0.4 and alive < MOST_PODS:
-            await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
+            await self.create_job(random, number)
         elif drawn < 0.5 and alive < MOST_PODS:
-            await self._call("POST", f"{CORE}/pods", manifests.pod(f"b{number}", manifests.spec(random)))
+            await self.create_pod(random, number)
         elif drawn < 0.6:
             await self._tidy(pods)
         elif drawn < 0.62:
@@ -179,6 +179,26 @@ class Cluster:
             await self._edit_queue(random)
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
+
+    async def create_job(self, random: Random, number: int) -> None:
+        """A Job."""
+        await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
+
+    async def create_pod(self, random: Random, number: int) -> None:
+        """A pod of its own."""
+        await self._call("POST", f"{CORE}/pods", manifests.pod(f"b{number}", manifests.spec(random)))
+
+    async def create_competitor(self, pod: Manifest, node: str) -> bool:
+        """A pod of a higher priority that requests all that is free on a node, before this pod is bound to it. Returns
+        whether there is one."""
+        free = self._free_cpus(node)
+        if free < 1:
+            return False
+        spec = manifests.spec(Random(f"{self.seed} {pod['metadata']['uid']}"), 1)
+        spec["containers"] = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": str(int(free))}}}]
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+        spec["priorityClassName"] = "high"
+        return await self._call("POST", f"{CORE}/pods", manifests.pod(f"u{pod['metadata']['name']}", spec)) < 400
 
     async def create_gang(self, random: Random, number: int) -> None:
         """A PodGroup and its pods, in either order."""
@@ -221,16 +241,16 @@ class Cluster:
         ]
         if len(urgent) > 3 or alive >= MOST_PODS + 6:
             for metadata in random.sample(urgent, min(2, len(urgent))):
-                await self._call("DELETE", f"{CORE}/pods/{metadata['name']}", _now(metadata["uid"]))
+                await self._call("DELETE", f"{CORE}/pods/{metadata['name']}", at_once(metadata["uid"]))
         else:
             await self.create_urgent(random, number)
 
-    def _free_cpus(self) -> float:
-        """The cpus that no pod requests, or none where a node has less than its pods request."""
+    def _free_cpus(self, only: str = "") -> float:
+        """The cpus of all nodes or one that no pod requests, or none where a node has less than its pods request."""
         free = {
             name: amount(node["status"]["allocatable"]["cpu"])
             for name, node in self.server.objects("nodes").items()
-            if name not in self.lost and not node["spec"].get("unschedulable")
+            if name not in self.lost and not node["spec"].get("unschedulable") and only in ("", name)
         }
         for pod in self.server.objects("pods").values():
             if pod["spec"].get("nodeName") in free and active(pod):
@@ -258,7 +278,7 @@ class Cluster:
             # With too many that wait, users give some of them up: cycles would only get slower.
             lost = lost or (len(pods) > MOST_PODS and not pod["spec"].get("nodeName") and key[-1] in "02")
             if (pod.get("status", {}).get("phase") in ENDED or lost) and not pod["metadata"].get("ownerReferences"):
-                await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", _now(pod["metadata"]["uid"]))
+                await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", at_once(pod["metadata"]["uid"]))
 
     async def _edit_queue(self, random: Random) -> None:
         queues = sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n not in ("root", "default"))
@@ -384,7 +404,7 @@ class Cluster:
     async def _recreated(self, random: Random, old: Manifest) -> None:
         name = old["metadata"]["name"]
         group = (old["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
-        await self._call("DELETE", f"{CORE}/pods/{name}", _now(old["metadata"]["uid"]))
+        await self._call("DELETE", f"{CORE}/pods/{name}", at_once(old["metadata"]["uid"]))
         await self._call("POST", f"{CORE}/pods", manifests.pod(name, manifests.spec(random), group))
 
     # ---- the end ---------------------------------------------------------------------------------------------
@@ -396,5 +416,6 @@ class Cluster:
             await self._node_back(node)
 
 
-def _now(uid: str) -> Manifest:
+def at_once(uid: str) -> Manifest:
+    """The options of a deletion without grace, of this object alone."""
     return {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}

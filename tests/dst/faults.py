@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
     name: str
     layer: str
-    """Where it is injected: request, watch, admission, process, or cluster (steps of their own)."""
+    """Where it is injected: request, watch, admission, or at a step: process, situation, cluster."""
     kind: str
     low: float
     high: float
@@ -55,6 +55,7 @@ TABLE: tuple[Kind, ...] = (
     Kind("429 with Retry-After", "request", "answer", 0.005, 0.1, (), 429),
     Kind("500", "request", "answer", 0.005, 0.1, (), 500),
     Kind("503", "request", "answer", 0.005, 0.1, (), 503),
+    Kind("500 after the request took effect", "request", "late answer", 0.005, 0.08, _WRITES, 500),
     Kind("time-out before the request takes effect", "request", "hang", 0.002, 0.05),
     Kind("time-out after the request took effect", "request", "lose answer", 0.002, 0.05, (*_WRITES, *_READS)),
     Kind("connection reset after the request took effect", "request", "reset", 0.005, 0.08, (*_WRITES, *_READS)),
@@ -78,9 +79,12 @@ TABLE: tuple[Kind, ...] = (
     Kind("network of a replica lost", "process", "cut off", 0.002, 0.015, longest=40.0),
     Kind("wall clock jumps", "process", "jump", 0.005, 0.03),
     Kind("clock drifts", "process", "drift", 0.005, 0.03),
-    Kind("takeover with a stale watch", "process", "stale takeover", 0.005, 0.03, longest=30.0),
     Kind("leader without a Lease", "process", "steal lease", 0.005, 0.02),
     Kind("API server restored from a backup", "process", "restore", 0.001, 0.006),
+    Kind("takeover with a stale watch", "situation", "stale takeover", 0.005, 0.03, longest=30.0),
+    Kind("500 for a bind that took effect, room requested", "situation", "bind unanswered", 0.005, 0.03),
+    Kind("pod edited while its bind is on the way, room requested", "situation", "bind overtaken", 0.005, 0.03),
+    Kind("pod deleted before a watch returned it", "situation", "pod unseen", 0.005, 0.03),
     Kind("node lost", "cluster", "node lost", 0.01, 0.05),
     Kind("node back", "cluster", "node back", 0.02, 0.06),
     Kind("node drained", "cluster", "node drained", 0.01, 0.05),
@@ -195,7 +199,7 @@ class Faults:
         return NOTHING
 
     def of_step(self, layer: str, number: int) -> Kind | None:
-        """The fault of the processes or of the cluster that step `number` injects, or None."""
+        """The fault of a layer that step `number` injects, or None."""
         if not self.active:
             return None
         for kind in TABLE:

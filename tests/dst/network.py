@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tests.dst.faults import Faults
+from tests.dst.faults import Fault, Faults
 from tests.dst.processes import Process
 from tests.dst.server import ApiServer, HttpRequest
 from tests.dst.virtual import PROCESS, chance
@@ -19,6 +19,9 @@ from volcano_py.kube.credentials import Credentials
 from volcano_py.kube.errors import Silent, Unreachable, from_response
 
 SERVER = "http://simulated"
+_GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+EXPIRED = orjson.dumps({"type": "ERROR", "object": _GONE}) + b"\n"
+"""The last line of a watch whose version is too old."""
 
 
 class Place(NamedTuple):
@@ -66,6 +69,8 @@ class Network:
         self.sent: Callable[[Process, str, Place], None] = lambda process, verb, place: None
         self.ended: Callable[[Place, bool], None] = lambda place, late: None
         """Called when a write that was sent is answered or lost; `late`: without an answer in time."""
+        self.at_bind: Callable[[Process, Place, str], Awaitable[Fault]] | None = None
+        """Called when a bind to a node is sent; returns what happens to it."""
         self.recreate: Callable[[Place], Awaitable[None]] = _nothing
         """Called before a bind reaches the API server, to put another pod in the place of its pod."""
 
@@ -134,6 +139,8 @@ class SimulatedTransport:
         net, process = self.network, self._process
         where = (process.name, verb, place.plural)
         fault = net.faults.of_request(process, verb, place, number)
+        if verb == "POST binding" and not fault.name and not process.cut_off and net.at_bind is not None:
+            fault = await net.at_bind(process, place, orjson.loads(request.body or b"{}")["target"]["name"])
         if process.cut_off or fault.kind in ("hang", "refuse"):
             sent = fault.kind != "refuse"
             net.log(f"{about}: {fault.name or 'network lost'}")
@@ -166,6 +173,8 @@ class SimulatedTransport:
             if fault.kind != "reset":
                 await asyncio.sleep(request.seconds)
             raise self._lost(request, "no response in time" if fault.kind != "reset" else "connection reset", sent=True)
+        if fault.kind == "late answer":
+            return fault.status, None, fault.body(place)
         await asyncio.sleep(net.latency(*where, number, "back") + (fault.seconds if fault.kind == "slow body" else 0))
         return answer.status, product.retry_after(answer.status, answer.headers.get("Retry-After")), bytes(answer.body)
 
@@ -267,8 +276,7 @@ class Stream:
                 self._put(due, None)
                 return
             elif fault.kind == "gone":
-                status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
-                self._put(due, orjson.dumps({"type": "ERROR", "object": status}) + b"\n")
+                self._put(due, EXPIRED)
                 self._put(due, None)
                 return
             elif fault.kind == "twice":
@@ -301,6 +309,13 @@ class Stream:
         now = self.process.loop.now
         self._last = max(self._last, until)
         self._later(5.0, now, until)
+
+    def expire(self, at: float) -> None:
+        """Deliver nothing more, and end with 410 at a time: the client lists again."""
+        self._queue.clear()
+        self._last = 0.0
+        self._put(at, EXPIRED)
+        self._put(at, None)
 
     def hasten(self) -> None:
         """Deliver what is held: the faults are over."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,13 +21,12 @@ from tests.dst.processes import Process
 from tests.dst.quiet import Quiet
 from tests.dst.replicas import ControllerReplica, Replica, SchedulerReplica, install
 from tests.dst.server import SENDER, WRITER, ApiServer
+from tests.dst.situations import Situations
 from volcano_py.sandbox.apiserver.apimachinery.errors import StatusError
 
 STEPS = 200
 LATE = 12
 """The last steps, in which users ask more often for the place of others."""
-LEASE = 15.0
-"""Seconds after which a standby takes the Lease of a leader that is gone."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
 
@@ -162,8 +160,8 @@ class Run:
         self.cluster = Cluster(server, self.faults, plan.seed, self.note)
         self.replicas: list[Replica] = []
         self.steps: list[str] = []
-        self._at_bind: Callable[[], None] | None = None
-        """Called before the next bind is sent."""
+        self.situations = Situations(self)
+        self.network.at_bind = self.situations.bind_sent
         self._calls = 0
         self.watching = False
         """Whether changes by the product are collected."""
@@ -194,6 +192,8 @@ class Run:
             self.note(f"changed by {writer}: {name} {event.entry.key}: {what}")
             if what:
                 self.changes.append(f"{writer} writes {name} {event.entry.key}: {what[:300]}")
+        if name == "pods" and writer == "controllers" and event.type == "ADDED":
+            self.situations.pod_created(event.entry.name)
         before = len(self.oracle.violations)
         if name == "leases.coordination.k8s.io" and event.entry.name == "volcano":
             holder = (event.entry.load().get("spec") or {}).get("holderIdentity") or ""
@@ -209,8 +209,6 @@ class Run:
             self.note(f"VIOLATION {text}")
 
     def _sent(self, process: Process, verb: str, place: Place) -> None:
-        if verb == "POST binding" and self._at_bind is not None:
-            self._at_bind()
         before = len(self.oracle.violations)
         key = f"{place.namespace}/{place.name}" if place.namespace else place.name
         self.oracle.sent(self.loop.now, process.name, verb, place.plural, key)
@@ -312,6 +310,9 @@ class Run:
         kind = self.faults.of_step("process", number)
         if kind is not None:
             await self._break(kind, number)
+        kind = self.faults.of_step("situation", number)
+        if kind is not None:
+            await self.situations.prepare(kind, number)
 
     async def _break(self, kind: Kind, number: int) -> None:
         """Inject a fault of the layer `process`."""
@@ -341,11 +342,6 @@ class Run:
                 replica.clock.drift(self.loop.now, random.choice((0.97, 1.0, 1.03)))
             case "steal lease":
                 await self._steal()
-            case "stale takeover":
-                if not self._arm_takeover(schedulers, random, 5.0 + seconds):
-                    return
-                for i in range(3):
-                    await self.cluster.create_gang(random, number * 1000 + 900 + i)
             case "restore":
                 if not self._delivered():
                     return
@@ -373,26 +369,6 @@ class Run:
         self.oracle.disturbed(self.loop.now)
         if process.stopped:
             process.go_on()
-
-    def _arm_takeover(self, schedulers: list[SchedulerReplica], random: Random, seconds: float) -> bool:
-        """At the leader's next bind, the watches of the standby's pods stand still, and the leader ends in the midst of
-        its binds. Returns whether there are a leader and a standby."""
-        leader = next((r for r in schedulers if r.leading), None)
-        standby = next((r.process for r in schedulers if not r.leading and r.process is not None), None)
-        if leader is None or standby is None:
-            return False
-
-        def take_over() -> None:
-            self._at_bind = None
-            self.oracle.disturbed(self.loop.now)
-            for stream in self.network.streams:
-                if stream.process is standby and stream.place.plural == "pods":
-                    stream.hold(self.loop.now + LEASE + seconds)
-            for process in leader.processes():
-                self.loop.call_later(0.01 * random.random(), process.kill)
-
-        self._at_bind = take_over
-        return True
 
     async def _steal(self) -> None:
         """Another candidate takes the Lease for a moment, and disappears."""

@@ -24,7 +24,7 @@ Manifest = dict[str, Any]
 
 
 class StillThere(KubeError):
-    """The garbage collector or finalizers are about to delete an object with the required name: retry later."""
+    """An object with the required name is about to be deleted, or was deleted a moment ago: retry later."""
 
 
 class Relation(Enum):
@@ -134,7 +134,8 @@ class OwnedObjects:
     async def report_taken(self, instruction: Create, owner: ApiObject, known: Manifest | None) -> None:
         """Report that the name of an object to create is taken, unless its intended controller controls that object.
 
-        `known` is the existing object, if available. Raises KubeError.
+        `known` is the existing object, if available. Otherwise it is read and noted: an earlier request that failed may
+        have created it, and it may be deleted before a watch returns it. Raises KubeError; StillThere if it is gone.
         """
         rt, metadata = instruction.rt, instruction.obj["metadata"]
         wanted = controller_of(instruction.obj)
@@ -143,8 +144,9 @@ class OwnedObjects:
         if known is None:
             try:
                 known = await self._client.get(rt, metadata["name"], metadata.get("namespace"))
-            except NotFound:
-                return
+            except NotFound as error:
+                raise StillThere(f"{rt.kind} {metadata['name']} was deleted while it was created") from error
+            self._note(rt, known)
         if relation(known, wanted) is Relation.FOREIGN:
             self._report(rt, metadata["name"], owner, instruction.blame)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+import time
 
 import pytest
 from aiohttp import web
@@ -11,7 +12,7 @@ from fake_api import pod, status
 
 from tests.waiting import budget
 from volcano_py.api.kinds import SECRET
-from volcano_py.kube import Client, Informer
+from volcano_py.kube import Client, Informer, KubeError
 from volcano_py.kube.credentials import Credentials
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.dump import dump
@@ -466,6 +467,17 @@ async def test_queues_are_created_once(api):
         version = api.revision
         await ensure_queues(client, "default", pause=0.01)
         assert api.revision == version
+
+
+async def test_queues_that_cannot_be_created_are_tried_ever_less_often(api):
+    """Each of several replicas tries for a minute, while a permission is missing."""
+    async with Client(Credentials(server=api.url)) as client:
+        api.fault("GET /queues", lambda r: status(403, "Forbidden"), times=100)
+        begun = time.monotonic()
+        with pytest.raises(KubeError, match="kubectl create clusterrole"):
+            await ensure_queues(client, "default", pause=0.01)
+        assert time.monotonic() - begun > 0.01 * 60 / 2
+        assert 10 <= sum(entry.startswith("GET") for entry in api.log) <= 20
 
 
 async def test_an_invalid_pod_is_not_reported_as_new(api, caplog):

@@ -6,11 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from volcano_py.api import bus
 from volcano_py.api.bus import Command
 from volcano_py.api.kinds import PODGROUP, QUEUE
 from volcano_py.api.meta import format_time
-from volcano_py.api.scheduling import ROOT_QUEUE, PodGroup, Queue
+from volcano_py.api.scheduling import ROOT_QUEUE, PodGroup, Queue, QueueStatus
 from volcano_py.controllers import metrics
 from volcano_py.controllers.admission import MirroredQueues, problems_of_queue
 from volcano_py.controllers.failures import from_outside
@@ -142,6 +144,9 @@ class QueueController:
         if old.spec != new.spec:
             self._related(old)
             self._related(new)
+        elif _written_here(old) != _written_here(new):
+            # Also the watch's answer to an own write that has failed, and took effect after the PodGroups were counted.
+            self._count_again(new.metadata.name)
 
     def _related(self, queue: Queue) -> None:
         """Enqueue a queue, and the queues whose validity depends on it."""
@@ -171,3 +176,8 @@ class QueueController:
             self._podgroup_changed(old)
         if moved or old.status.phase != new.status.phase:
             self._podgroup_changed(new)
+
+
+def _written_here(queue: Queue) -> QueueStatus:
+    """The part of the status that this controller writes; the rest is the scheduler's."""
+    return msgspec.structs.replace(queue.status, allocated=None, reservation=None)
