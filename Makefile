@@ -56,17 +56,15 @@ test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a r
 	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
 	  echo "$(TIMES) runs in a row without a failure"
 
-# Suites that compute, without servers and timers: at low priority beside those that wait. The longest test is first.
-COMPUTING := tests/dst tests/oracle tests/differential tests/scheduler tests/simulate
+# Suites that compute, without servers and timers: they run beside those that wait.
+COMPUTING := tests/oracle tests/differential tests/dst tests/simulate tests/scheduler
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
-	@# -rP: they print what they have covered
+	@# -s: they print what they have covered
 	@# tests/reference in a process of its own: what hypothesis draws depends on which modules are loaded
-	@{ failed=0; \
-	  nice -n 10 $(BIN)/python -m pytest -s -m slow tests/reference || failed=1; \
-	  nice -n 10 $(BIN)/python -m pytest -n 2 --dist worksteal -rP --show-capture=stdout -m slow --durations=15 $(COMPUTING) || failed=1; \
-	  exit $$failed; } > $(VENV)/computing.txt 2>&1 & computing=$$!; \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m slow --durations=15 \
-	    $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
+	@{ failed=0; for part in "tests/reference" "$(COMPUTING)"; do \
+	    nice -n 10 $(BIN)/python -m pytest -s -m slow $$part || failed=1; done; exit $$failed; } \
+	    > $(VENV)/computing.txt 2>&1 & computing=$$!; \
+	  $(BIN)/python -m pytest -rs -m slow --durations=15 $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
 	  wait $$computing || failed=1; cat $(VENV)/computing.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
