@@ -274,7 +274,7 @@ async def test_pods_of_a_users_podgroup(at: Site) -> None:
         await at.until(lambda name=name: _pod_runs(at, name), f"pod {name} does not run")  # type: ignore[misc]
 
     async def is_(phase: str) -> bool:
-        return bool((await at.get(PODGROUP, "mine"))["status"].get("phase") == phase)
+        return bool((await at.get(PODGROUP, "mine")).get("status", {}).get("phase") == phase)
 
     await at.until(lambda: is_("Running"), "the PodGroup is not Running")
     await at.delete(POD, "a", grace_period_seconds=0)

@@ -158,7 +158,7 @@ def test_the_distributions_are_complete(tmp_path: Path) -> None:
     for name in ("client/aio.py", "doctor/facts.py", "data/conf/volcano-scheduler.conf"):
         assert f"volcano_py/{name}" in files
     assert len([name for name in files if name.startswith("volcano_py/data/crds/")]) == len(
-        list((ROOT / "crds").iterdir())
+        [path for path in (ROOT / "crds").iterdir() if path.is_file()]
     )
     for program in (*PROGRAMS, "kubectl-volcano", "kubectl_complete-volcano"):
         assert f"{program} = " in entry_points

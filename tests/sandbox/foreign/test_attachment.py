@@ -16,7 +16,7 @@ import yaml
 
 from tests import waiting
 from tests.sandbox.clients import pod
-from tests.sandbox.test_commands import PROGRAM, command
+from tests.sandbox.test_commands import PROGRAM, program
 from volcano_py.api.resource_types import (
     BATCH_JOB,
     CLUSTERROLE,
@@ -116,7 +116,7 @@ async def test_nodes_run_pods_and_leave_nothing(plane: Path, client: Client) -> 
         await waiting.until(lambda: running(client, "goes"), "the pod does not run")
         await client.delete(POD, "goes", "default", grace_period_seconds=1)
         await waiting.until(lambda: gone(client, POD, "goes", "default"), "a deleted pod stays")
-        code, _, errors = await command("nodes", "--kubeconfig", plane, "--nodes", "1")
+        code, _, errors = await program("nodes", "--kubeconfig", plane, "--nodes", "1")
         assert code == 1 and "have a kubelet already; choose another --name" in errors
     assert ended == ["0", ""]
     assert not await client.list(NODE) and not await client.list(POD)
@@ -141,7 +141,7 @@ async def test_nodes_of_others_are_left_alone(plane: Path, client: Client) -> No
     await client.create(NODE, {"metadata": {"name": "real"}})
     await client.create(NODE, {"metadata": {"name": "hollow-0"}})
     await client.create(POD, pod("theirs", nodeName="real"))
-    code, _, errors = await command("nodes", "--kubeconfig", plane, "--nodes", "1")
+    code, _, errors = await program("nodes", "--kubeconfig", plane, "--nodes", "1")
     assert code == 1 and errors == "sandbox: node hollow-0 exists without the label; choose another --name\n"
     async with attached(plane, "--nodes", "1", "--name", "big") as ended:
         await client.create(POD, pod("ours", nodeName="big-0"))
@@ -231,9 +231,9 @@ async def test_a_client_certificate_with_the_rights_of_kubelets(plane: Path, cli
     }
     own = tmp_path / "certificate-kubeconfig"
     own.write_text(yaml.safe_dump(document))
-    code, _, errors = await command("nodes", "--kubeconfig", own, "--nodes", "1")
+    code, _, errors = await program("nodes", "--kubeconfig", own, "--nodes", "1")
     assert code == 1 and 'User "kubelets" cannot' in errors and "sandbox nodes --print-role | kubectl apply" in errors
-    code, out, _ = await command("nodes", "--print-role")
+    code, out, _ = await program("nodes", "--print-role")
     assert code == 0
     await client.create(CLUSTERROLE, yaml.safe_load(out))
     binding = {
