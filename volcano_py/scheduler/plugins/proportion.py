@@ -40,6 +40,8 @@ class Proportion(Plugin):
         self.attributes: dict[str, Attributes] = {}
         self._whole = CountedResources()
         """The amounts of the cluster."""
+        self._rounds_up: dict[tuple[str, int], bool] = {}
+        """By queue and class of pods, until a task is moved: see `_may_round_up`."""
 
     def on_session_open(self, session: Session) -> None:
         self.session = session
@@ -119,7 +121,12 @@ class Proportion(Plugin):
         q = self.attributes[queue.name]
         if within(q.allocated, task.spec_class.demands, q.deserved, 1):
             return True
-        return self.session.deviations.whole_pod_shares and _may_round_up(q, task, self.attributes.values())
+        if not self.session.deviations.whole_pod_shares:
+            return False
+        key = (q.name, task.spec_class.id)
+        if key not in self._rounds_up:
+            self._rounds_up[key] = _may_round_up(q, task, self.attributes.values())
+        return self._rounds_up[key]
 
     def _how_many(self, queue: Queue, task: Task, limit: int) -> int:
         if queue.state != "Open":
@@ -157,6 +164,7 @@ class Proportion(Plugin):
             q = self.attributes[job.queue]
             q.allocated.add(amount)
             q.update_share()
+            self._rounds_up.clear()
 
     def _loses(self, job_uid: str, amount: Resource) -> None:
         job = self.session.jobs.get(job_uid)
@@ -164,6 +172,7 @@ class Proportion(Plugin):
             q = self.attributes[job.queue]
             q.allocated.sub_unchecked(amount)
             q.update_share()
+            self._rounds_up.clear()
 
     # ---- evictions -------------------------------------------------------------------------------------
 
@@ -236,10 +245,17 @@ def _price(q: Attributes, lender: Attributes, loan: Loan, total: Resource) -> fl
 def _may_round_up(q: Attributes, task: Task, attributes: Collection[Attributes]) -> bool:
     """Whether a queue may hold a task that exceeds what it deserves, because pods cannot be divided: it holds less
     than it deserves so far, or no larger share afterwards than another queue. The capability holds."""
-    demands = task.spec_class.demands
-    if any(q.allocated[d] + amount > q.real_capability[d] + EPS for d, amount in demands):
-        return False
-    if all(q.allocated[d] < q.deserved[d] - EPS for d, amount in demands if q.allocated[d] + amount > q.deserved[d]):
+    holds_less = True
+    for d, amount in task.spec_class.demands:
+        allocated = q.allocated[d]
+        if allocated + amount > q.real_capability[d] + EPS:
+            return False
+        if allocated + amount > (deserved := q.deserved[d]) and allocated >= deserved - EPS:
+            holds_less = False
+    if holds_less:
         return True
     share = q.share_with(task.request, +1)
-    return any(share <= other.share + _ROUNDING for other in attributes if other is not q)
+    for other in attributes:  # called for each waiting job, so without a generator
+        if other is not q and share <= other.share + _ROUNDING:
+            return True
+    return False

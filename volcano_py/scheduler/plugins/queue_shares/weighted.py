@@ -79,8 +79,9 @@ class Attributes:
 
     def share_with(self, amount: Resource, sign: int) -> float:
         """The share with an amount more (sign +1) or less (-1)."""
-        changed = self.allocated.clone()
-        return share_of(changed.add(amount) if sign > 0 else changed.sub_unchecked(amount), self._parts)
+        if sign > 0:
+            return share_of_both(self.allocated, amount, self._parts)
+        return share_of(self.allocated.clone().sub_unchecked(amount), self._parts)
 
     def update_share(self) -> None:
         """Set the share: the largest part that the queue holds of any resource it deserves."""
