@@ -5,6 +5,7 @@ Only what differs from what the API server has is written.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
@@ -19,6 +20,7 @@ from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
 from volcano_py.scheduler.session_close.waiting_pods import NO_ACTION, lacks_backfill
 
+_CREATED = attrgetter("created")
 QUIET = 2.0
 """Seconds without a new pod after which a gang that lacks pods is reported. The API has seconds, so it is 1 to 2."""
 
@@ -84,7 +86,7 @@ def _is_being_created(session: Session, job: SessionJob) -> bool:
     added for a while."""
     if not session.deviations.quiet_events or job.valid_num >= job.min_available or not job.tasks:
         return False
-    newest = max(task.created for task in job.tasks.values())
+    newest = max(map(_CREATED, job.tasks.values()))
     if abs(session.now - newest) >= QUIET:
         return False
     session.wake_at(newest + QUIET)
