@@ -17,6 +17,8 @@ from volcano_py.api import core
 from volcano_py.api.codec import from_manifest, to_manifest
 from volcano_py.scheduler.framework.config import load
 from volcano_py.scheduler.framework.reservations import trial
+from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, expected_ends
+from volcano_py.scheduler.framework.reservations.gang_members import members_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.run_once import REGISTRY, run_once
 from volcano_py.simulate.batch import configuration
@@ -129,5 +131,5 @@ def test_anti_affinity_of_other_pods_counts_for_those_that_it_selects(label: str
     conf = load(table.configuration({"actions": "enqueue", "plugins": [["gang", "predicates"]]}), REGISTRY.actions)
     cluster = Simulation(table.manifests({"nodes": {"n1": {"cpu": 4}}, "jobs": jobs})).cluster
     session = run_once(cluster, conf, 0.0, assume=False).session
-    [task] = session.jobs["default/waits"].tasks.values()
-    assert trial.is_limited(session, task) == limited
+    [members] = members_of(session, session.jobs["default/waits"], expected_ends(session, Estimates()))
+    assert members.limited == limited

@@ -177,10 +177,7 @@ class Resource:
             if mine is None:
                 mine = self.scalars = {}
             for name, amount in other.scalars.items():
-                if name in mine:
-                    mine[name] += amount
-                else:
-                    mine[name] = 0.0 + amount
+                mine[name] = mine.get(name, 0.0) + amount
         return self
 
     def sub(self, other: Resource) -> Resource:

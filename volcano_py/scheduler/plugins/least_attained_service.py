@@ -15,10 +15,10 @@ from typing import Any
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
-from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.reservations.running_pods import start_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.counted_resources import CountedResources, share_of
 
 LONGEST_GAP = 600.0
 """Seconds between two sessions for which allocations count."""
@@ -66,7 +66,7 @@ class LeastAttainedService(Plugin):
         self.level = self.duration("level", above_zero=True)
 
     def on_session_open(self, session: Session) -> None:
-        self._counted = counted_resources(session, self.arguments.resources)
+        self._counted = CountedResources.of(session.total, self.arguments.resources)
         attained, cluster = session.cluster.keep(Attained), session.cluster
         held = self._held(cluster)
         if attained.at is None:

@@ -13,8 +13,8 @@ from volcano_py.scheduler.framework.extension_points.queues import Loan, QueueLi
 from volcano_py.scheduler.framework.extension_points.victims import EvictionContext
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
-from volcano_py.scheduler.framework.reservations.largest_share import CountedResources, counted_resources
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.counted_resources import CountedResources
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, INFINITY, ZERO, Resource
@@ -47,7 +47,7 @@ class Proportion(Plugin):
         self.session = session
         self.attributes = attributes_of(session)
         fill(list(self.attributes.values()), session.total)
-        self._whole = counted_resources(session)
+        self._whole = CountedResources.of(session.total)
         for q in self.attributes.values():
             q.set_deserved()
         session.add_entitled(self._entitled)
@@ -63,9 +63,9 @@ class Proportion(Plugin):
         session.add_job_enqueueable(self._enqueueable)
         session.add_job_enqueued(self._enqueued)
         session.add_event_handler(
-            lambda task, _: self._gets(task.job, task.request),
-            lambda task, _: self._loses(task.job, task.request),
-            allocate_run=lambda tasks, _: self._gets(tasks[0].job, tasks[0].request.times(len(tasks))),
+            lambda task, _: self._moved(task.job, task.request, +1),
+            lambda task, _: self._moved(task.job, task.request, -1),
+            allocate_run=lambda tasks, _: self._moved(tasks[0].job, tasks[0].request.times(len(tasks)), +1),
         )
 
     # ---- order -----------------------------------------------------------------------------------------
@@ -158,21 +158,17 @@ class Proportion(Plugin):
             q.inqueue.add(gated_deducted(job, job.min_resources))
             q.claimed = -1.0
 
-    def _gets(self, job_uid: str, amount: Resource) -> None:
+    def _moved(self, job_uid: str, amount: Resource, sign: int) -> None:
         job = self.session.jobs.get(job_uid)
-        if job is not None:
-            q = self.attributes[job.queue]
+        if job is None:
+            return
+        q = self.attributes[job.queue]
+        if sign > 0:
             q.allocated.add(amount)
-            q.update_share()
-            self._rounds_up.clear()
-
-    def _loses(self, job_uid: str, amount: Resource) -> None:
-        job = self.session.jobs.get(job_uid)
-        if job is not None:
-            q = self.attributes[job.queue]
+        else:
             q.allocated.sub_unchecked(amount)
-            q.update_share()
-            self._rounds_up.clear()
+        q.update_share()
+        self._rounds_up.clear()
 
     # ---- evictions -------------------------------------------------------------------------------------
 
@@ -245,17 +241,10 @@ def _price(q: Attributes, lender: Attributes, loan: Loan, total: Resource) -> fl
 def _may_round_up(q: Attributes, task: Task, attributes: Collection[Attributes]) -> bool:
     """Whether a queue may hold a task that exceeds what it deserves, because pods cannot be divided: it holds less
     than it deserves so far, or no larger share afterwards than another queue. The capability holds."""
-    holds_less = True
-    for d, amount in task.spec_class.demands:
-        allocated = q.allocated[d]
-        if allocated + amount > q.real_capability[d] + EPS:
-            return False
-        if allocated + amount > (deserved := q.deserved[d]) and allocated >= deserved - EPS:
-            holds_less = False
-    if holds_less:
+    demands = task.spec_class.demands
+    if any(q.allocated[d] + amount > q.real_capability[d] + EPS for d, amount in demands):
+        return False
+    if all(q.allocated[d] < q.deserved[d] - EPS for d, amount in demands if q.allocated[d] + amount > q.deserved[d]):
         return True
     share = q.share_with(task.request, +1)
-    for other in attributes:  # called for each waiting job, so without a generator
-        if other is not q and share <= other.share + _ROUNDING:
-            return True
-    return False
+    return any(share <= other.share + _ROUNDING for other in attributes if other is not q)

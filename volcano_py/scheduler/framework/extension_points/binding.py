@@ -48,10 +48,7 @@ class Binding:
 
     def binds(self, tasks: Sequence[tuple[Task, int]]) -> list[Bind]:
         """The Bind of each (task, node column) that a statement binds; none for jobs whose callback failed."""
-        for task, _ in tasks:
-            if self._needs_steps(task):
-                break
-        else:
+        if not any(self._needs_steps(task) for task, _ in tasks):
             return [Bind(t.namespace, t.name, t.uid, self._node_names[node], t.job) for t, node in tasks]
         found = [(task, node, *self._pre_bind(task, node)) for task, node in tasks]
         failed = {task.job for task, _, steps, _ in found if steps is None}

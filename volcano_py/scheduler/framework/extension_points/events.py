@@ -110,7 +110,7 @@ class Events:
     def allocated(self, task: Task, node: int) -> str | None:
         """A task got a node, or its eviction was undone. Returns the last error of a handler."""
         error: str | None = None
-        for handler in self._of_class.get(task.spec_class.id) or self._concerned(task):
+        for handler in self._concerned(task):
             allocate = handler.allocate
             if allocate is None or (self._in_dry_run and not handler.simulated):
                 continue

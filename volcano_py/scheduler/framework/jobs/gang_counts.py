@@ -40,9 +40,7 @@ class GangCounts:
     @property
     def valid_num(self) -> int:
         """How many pods are placed or can still be placed."""
-        c = self.counts  # without `ready_num`, as in `is_ready`: each is called for each waiting job, several times
-        placed = c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
-        return placed + c[st.PIPELINED] + c[st.PENDING]
+        return self.ready_num + self.counts[st.PIPELINED] + self.counts[st.PENDING]
 
     @property
     def pending_best_effort(self) -> int:
@@ -54,9 +52,7 @@ class GangCounts:
         return c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED]
 
     def is_ready(self) -> bool:
-        c = self.counts
-        placed = c[st.BOUND] + c[st.BINDING] + c[st.RUNNING] + c[st.ALLOCATED] + c[st.SUCCEEDED]
-        return placed + self.best_effort_counts[st.PENDING] >= self.min_available
+        return self.ready_num + self.pending_best_effort >= self.min_available
 
     def is_pipelined(self) -> bool:
         return self.counts[st.PIPELINED] + self.ready_num + self.pending_best_effort >= self.min_available

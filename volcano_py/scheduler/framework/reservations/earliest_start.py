@@ -33,6 +33,8 @@ class GangMembers(Struct):
     """By node: from when on it accepts the pods; −inf: now, whatever runs there; inf: never."""
     tasks: Sequence[Task]
     """The pods."""
+    limited: bool = False
+    """Whether more than resources limits how many of them a node holds."""
     most: Floats = field(default_factory=lambda: np.array([inf]))
     """By node, or for all: how many of the pods it accepts at most."""
 

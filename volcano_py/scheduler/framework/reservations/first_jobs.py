@@ -14,9 +14,9 @@ from msgspec import Struct
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.reservations.expected_ends import Estimates, limit_in
-from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.counted_resources import CountedResources, share_of
 from volcano_py.scheduler.model.jobs import status as st
 
 SHORTEST = 60.0
@@ -85,7 +85,7 @@ def first_jobs(session: Session, rule: FirstJobsRule, estimates: Estimates) -> l
 
 def sizes_of_jobs(session: Session) -> dict[str, float]:
     """The share of the cluster that each job requests, by its largest resource; updated for the jobs that changed."""
-    counted = counted_resources(session)
+    counted = CountedResources.of(session.total)
 
     def apply(state: dict[str, float], cluster: Cluster, changed: set[str]) -> None:
         for uid in changed:

@@ -11,7 +11,7 @@ from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.network.job_domains import has_topology_below
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers
 from volcano_py.scheduler.framework.reservations.expected_ends import ExpectedEnds
-from volcano_py.scheduler.framework.reservations.trial import is_limited
+from volcano_py.scheduler.framework.search.node_rules import limits_pods
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs.task import Task
 
@@ -30,20 +30,22 @@ def members_of(session: Session, job: SessionJob, ends: ExpectedEnds) -> list[Ga
         task = tasks[0]
         if session.rules.pre_predicate(task) is not None:
             return []
+        limited = any(limits_pods(f, task) for _, f in session.placement.filters)
+        opens = _opens(session, task, ends if limited else None)
         rows = task.spec_class.checked_rows(session.table)
-        gang.append(GangMembers(task.spec_class.vector(session.table), rows, _opens(session, task, ends), tasks))
+        gang.append(GangMembers(task.spec_class.vector(session.table), rows, opens, tasks, limited))
     return gang
 
 
-def _opens(session: Session, task: Task, ends: ExpectedEnds) -> NDArray[np.float64]:
-    """From when on each node accepts a task, whatever its free capacity is.
+def _opens(session: Session, task: Task, ends: ExpectedEnds | None) -> NDArray[np.float64]:
+    """From when on each node accepts a task, whatever its free capacity is. `ends`: None, if pods are not in its way.
 
     A node whose pods are in the way, such as by their devices or ports, accepts it when all of them have ended: that a
     part of them suffices is found in a later session.
     """
     accepted = session.placement.accepted(task, check_capacity=False)
     opens = np.where(accepted, -inf, inf)
-    if not accepted.all() and is_limited(session, task):
+    if ends is not None and not accepted.all():
         later = session.placement.resolvable(task) & ~accepted
         last = ends.last(len(accepted))
         opens[later] = np.where(last > -inf, last, inf)[later]

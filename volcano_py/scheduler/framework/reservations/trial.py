@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from volcano_py.scheduler.framework.reservations.earliest_start import GangMembers, Reserved
-from volcano_py.scheduler.framework.search.node_rules import limits_pods
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.task import Task
@@ -26,11 +25,6 @@ ROUNDS = 8
 MOST_MOVES = 4_000
 """How many pods are evicted and placed at most in the trials of a job in a session, at about 0.1 ms each. A plan beyond
 that counts without a trial."""
-
-
-def is_limited(session: Session, task: Task) -> bool:
-    """Whether more than resources limits how many such pods a node holds."""
-    return any(limits_pods(f, task) for _, f in session.placement.filters)
 
 
 def first_accepted(
@@ -46,7 +40,7 @@ def first_accepted(
     its column, that are expected to have ended by a time.
     """
     found = find()
-    if not any(is_limited(session, members.tasks[0]) for members in gang):
+    if not any(members.limited for members in gang):
         return found
     moves = 0
     for _ in range(ROUNDS):

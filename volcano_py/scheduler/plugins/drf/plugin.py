@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from volcano_py.scheduler.framework.incremental_state import state_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin
-from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.counted_resources import CountedResources, share_of
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import Resource
@@ -36,7 +36,7 @@ class SessionShares:
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session
-        self._whole = counted_resources(session)
+        self._whole = CountedResources.of(session.total)
         check = session.cluster.check_states
         self.kept = state_of(session.cluster, name, self._whole, self._build, self._apply, check)
         """The shares when the session opened."""
@@ -46,7 +46,7 @@ class SessionShares:
         """What the jobs hold that this session has changed."""
 
     def _build(self, model: Cluster) -> Shares:
-        return {uid: self._dominant(job.allocated) for uid, job in model.jobs.items()}
+        return {uid: share_of(job.allocated, self._whole) for uid, job in model.jobs.items()}
 
     def _apply(self, kept: Shares, model: Cluster, changed: set[str]) -> None:
         for uid in changed:
@@ -54,10 +54,7 @@ class SessionShares:
             if job is None:
                 kept.pop(uid, None)
             else:
-                kept[uid] = self._dominant(job.allocated)
-
-    def _dominant(self, allocated: Resource) -> float:
-        return share_of(allocated, self._whole)
+                kept[uid] = share_of(job.allocated, self._whole)
 
     def _allocated(self, uid: str) -> Resource:
         """What a job holds now; the session changes it."""
@@ -67,17 +64,12 @@ class SessionShares:
         return held
 
     def gets(self, uid: str, amount: Resource) -> None:
-        held = self._moved.get(uid)
-        if held is None:
-            job = self._session.jobs.get(uid)
-            if job is None:
-                return
-            held = self._moved[uid] = job.model.allocated.clone()
-        self.now[uid] = share_of(held.add(amount), self._whole)
+        if uid in self._moved or uid in self._session.jobs:
+            self.now[uid] = share_of(self._allocated(uid).add(amount), self._whole)
 
     def loses(self, task: Task) -> None:
         if task.job in self._session.jobs:
-            self.now[task.job] = self._dominant(self._allocated(task.job).sub_unchecked(task.request))
+            self.now[task.job] = share_of(self._allocated(task.job).sub_unchecked(task.request), self._whole)
 
     # ---- victims -----------------------------------------------------------------------------------------
 
@@ -85,7 +77,7 @@ class SessionShares:
         jobs = self._session.jobs
         if preemptor.job not in jobs:
             return []
-        mine = self._dominant(self._allocated(preemptor.job).clone().add(preemptor.request))
+        mine = share_of(self._allocated(preemptor.job), self._whole, preemptor.request)
         left: dict[str, Resource] = {}
         victims = []
         for t in candidates:
@@ -93,7 +85,7 @@ class SessionShares:
                 continue
             if t.job not in left:
                 left[t.job] = self._allocated(t.job).clone()
-            theirs = self._dominant(left[t.job].sub_unchecked(t.request))
+            theirs = share_of(left[t.job].sub_unchecked(t.request), self._whole)
             if mine < theirs or abs(mine - theirs) <= _DELTA:
                 victims.append(t)
         return self._held_by_more(preemptor, victims) if self._session.deviations.rank_holds else victims
@@ -103,11 +95,11 @@ class SessionShares:
 
         A task may add nothing to its job's share; two jobs with equal shares would then preempt each other in turn.
         """
-        mine = self._dominant(self._allocated(preemptor.job))
+        mine = share_of(self._allocated(preemptor.job), self._whole)
         left: dict[str, Resource] = {}
         for t in victims:
             left.setdefault(t.job, self._allocated(t.job).clone()).sub_unchecked(t.request)
-        return [t for t in victims if self._dominant(left[t.job].clone().add(t.request)) > mine + _DELTA]
+        return [t for t in victims if share_of(left[t.job], self._whole, t.request) > mine + _DELTA]
 
 
 class Drf(Plugin):

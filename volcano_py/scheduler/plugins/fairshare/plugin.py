@@ -20,9 +20,9 @@ from volcano_py.scheduler.framework.jobs.owner import OWNER, owner_of
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
 from volcano_py.scheduler.framework.plugin import Plugin, PluginArguments
 from volcano_py.scheduler.framework.reservations.history import History
-from volcano_py.scheduler.framework.reservations.largest_share import counted_resources, share_of
 from volcano_py.scheduler.framework.session import Session
 from volcano_py.scheduler.model.cluster import Cluster
+from volcano_py.scheduler.model.counted_resources import CountedResources, share_of
 from volcano_py.scheduler.model.jobs import status as st
 from volcano_py.scheduler.model.jobs.job import Job
 from volcano_py.scheduler.model.jobs.task import Task
@@ -76,7 +76,7 @@ class Fairshare(Plugin):
                 self.warn(f"argument weights: the weight of {owner} is {weight}, and must be above 0; 1 is used")
 
     def on_session_open(self, session: Session) -> None:
-        self._counted = counted_resources(session, self.arguments.resources)
+        self._counted = CountedResources.of(session.total, self.arguments.resources)
         held = self._held(session)
         usage = session.cluster.keep(DecayedUsage)
         usage.weights, usage.ahead, usage.half_life = self.weights, self.ahead, self.half_life

@@ -8,8 +8,8 @@ kept between sessions (`demand`).
 from __future__ import annotations
 
 from volcano_py.scheduler.framework.jobs.session_job import SessionJob
-from volcano_py.scheduler.framework.reservations.largest_share import CountedResources, share_of, share_of_both
 from volcano_py.scheduler.framework.session import Session
+from volcano_py.scheduler.model.counted_resources import CountedResources, share_of
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import INFINITY, MAX, ZERO, Resource, exceeded_part, maximum
 from volcano_py.scheduler.plugins.queue_shares.demand import QueueDemand, demands_of
@@ -74,13 +74,13 @@ class Attributes:
     def claims(self, whole: CountedResources) -> float:
         """Compute `claimed`: the largest part of the cluster that the queue holds or has admitted jobs for, by
         weight."""
-        self.claimed = share_of_both(self.allocated, self.inqueue, whole) / self.weight
+        self.claimed = share_of(self.allocated, whole, self.inqueue) / self.weight
         return self.claimed
 
     def share_with(self, amount: Resource, sign: int) -> float:
         """The share with an amount more (sign +1) or less (-1)."""
         if sign > 0:
-            return share_of_both(self.allocated, amount, self._parts)
+            return share_of(self.allocated, self._parts, amount)
         return share_of(self.allocated.clone().sub_unchecked(amount), self._parts)
 
     def update_share(self) -> None:
