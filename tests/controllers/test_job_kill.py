@@ -116,6 +116,15 @@ def test_pods_marked_by_an_interrupted_kill_are_ended():
     assert not any(isinstance(one, Create) for one in done)
 
 
+def test_a_job_that_fails_after_an_interrupted_kill_gets_no_pods():
+    """The kill of the last restart ended a pod, but not the PodGroup: a new pod would be created and ended at once."""
+    seen = observed(job(maxRetry=2), made_pod(0, "Failed"), phase="Restarting")
+    seen.job.status.retry_count, seen.job.status.version = 2, 2
+    done = list(flat(sync(seen, transition("Restarting", "SyncJob").rule)))
+    assert not any(isinstance(one, Create) for one in done)
+    assert [one.status["state"]["phase"] for one in done if isinstance(one, UpdateStatus)] == ["Failed"]
+
+
 def test_a_terminating_pod_is_not_replaced_before_it_is_gone():
     pods = [made_pod(0), made_pod(1, deletionTimestamp="2026-01-01T00:00:00Z")]
     done = list(flat(sync(observed(job(), *pods), None)))

@@ -64,7 +64,7 @@ UNREACHABLE = {
     **{(phase, bus.JOB_UNKNOWN): "the PodGroup goes with the first kill" for phase in (*_STOPPING, *_STOPPED)},
     **{
         (phase, bus.POD_PENDING): "pods are made in phases before this one, and reported before any other event"
-        for phase in (*_STOPPING, batch.ABORTED, batch.COMPLETED, batch.TERMINATED)
+        for phase in (*_STOPPING, *_STOPPED)
     },
     **{
         (phase, event): _NOTHING_LIVES

@@ -145,6 +145,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
     too_many: list[Pod] = []
     events: list[Instruction] = []
     wanted = set[str]()
+    fails_now = job.status.state.phase == batch.RESTARTING and job.status.retry_count >= job.spec.max_retry
     for task in job.spec.tasks or ():
         task_name = task.name or DEFAULT_TASK_NAME
         missing = []
@@ -160,6 +161,8 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
                 too_many.append(pod)  # a kill was interrupted before it ended this pod
             else:
                 count(status, task_name, pod.status.phase or "Pending")
+        if fails_now:
+            continue  # new pods would be created and ended at once
         if missing and not may_start(job, task, seen.pods):
             events += [_unknown_dependency(task, name) for name in unknown_dependencies(job, task)]
             continue
