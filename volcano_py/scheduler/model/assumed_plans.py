@@ -127,8 +127,10 @@ class AssumedPlans(ABC):
         """Count a PodGroup status that was sent as written."""
         job = self.jobs.get(uid)
         if job is not None and job.pod_group is not None:
+            changed = job.pod_group.status.phase != new.phase
             job.pod_group = msgspec.structs.replace(job.pod_group, status=new)
-            self.job_changes.add(uid)
+            if changed:
+                self.job_changes.add(uid)
 
     def forget(self, operation: Operation) -> None:
         """Undo an assumption: the object is again as the API server last returned it."""

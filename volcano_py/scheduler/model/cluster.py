@@ -95,7 +95,7 @@ class Cluster(AssumedPlans):
         self.others_moved = False
         """Whether pods without a job were added, changed or deleted since then, which concerns only pending jobs."""
         self.job_changes = Changes()
-        """Jobs that changed in anything other than the text of conditions."""
+        """Jobs that changed in anything other than conditions that a session has decided."""
         self.node_changes = self.placed.changes
         """Nodes whose object or pods have changed, by name."""
         self.held = HeldNodes()

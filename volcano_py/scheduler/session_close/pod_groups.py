@@ -5,7 +5,6 @@ Only what differs from what the API server has is written.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
@@ -20,7 +19,6 @@ from volcano_py.scheduler.session_close.native_groups import report_native_group
 from volcano_py.scheduler.session_close.stated_reasons import StatedReasons, is_reported, state_reason
 from volcano_py.scheduler.session_close.waiting_pods import NO_ACTION, lacks_backfill
 
-_CREATED = attrgetter("created")
 QUIET = 2.0
 """Seconds without a new pod after which a gang that lacks pods is reported. The API has seconds, so it is 1 to 2."""
 
@@ -31,6 +29,7 @@ def close_jobs(session: Session) -> None:
     Jobs that rest and about which nothing was reported are settled: the next sessions skip them.
     """
     settled = []
+    quiet = session.deviations.quiet_events
     for job in session.jobs.touched():
         phase = pod_group_phase(session, job)
         if session.deviations.finished_groups and phase == "Pending" and _stays_finished(job):
@@ -39,11 +38,12 @@ def close_jobs(session: Session) -> None:
             phase = "Pending"
         was = job.pod_group.status.phase
         job.phase = phase
-        if phase == was == "Inqueue" and _is_being_created(session, job):
-            continue
-        if phase == was == "Inqueue" and _is_being_bound(session, job):
-            _report_tasks(session, job)
-            continue
+        if quiet and phase == was == "Inqueue":
+            if _is_being_created(session, job):
+                continue
+            if _is_being_bound(job):
+                _report_tasks(session, job)
+                continue
         unchanged = state_reason(session, job)
         # A shadow is not written: its admission must not outlive the session, or a restart would change decisions.
         status = _new_status(job, "Pending" if phase == "Inqueue" and job.model.shadow else phase)
@@ -84,20 +84,18 @@ def pod_group_phase(session: Session, job: SessionJob) -> str:
 def _is_being_created(session: Session, job: SessionJob) -> bool:
     """Whether the pods of an admitted gang are being created, one after another: it is reported when none has been
     added for a while."""
-    if not session.deviations.quiet_events or job.valid_num >= job.min_available or not job.tasks:
-        return False
-    newest = max(map(_CREATED, job.tasks.values()))
-    if abs(session.now - newest) >= QUIET:
+    newest = job.model.newest
+    if abs(session.now - newest) >= QUIET or job.valid_num >= job.min_available or not job.tasks:
         return False
     session.wake_at(newest + QUIET)
     return True
 
 
-def _is_being_bound(session: Session, job: SessionJob) -> bool:
+def _is_being_bound(job: SessionJob) -> bool:
     """Whether an admitted job has become ready in this session: the phase Running, as soon as its pods are bound, and
     the condition Scheduled are one write."""
     binds = bool(job.counts[st.BINDING] + job.counts[st.ALLOCATED])
-    return binds and session.deviations.quiet_events and job.is_ready()
+    return binds and job.is_ready()
 
 
 def _stays_finished(job: SessionJob) -> bool:

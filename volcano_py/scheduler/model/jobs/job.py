@@ -21,6 +21,7 @@ class Job:
     """A gang. It exists as soon as a pod refers to it or its PodGroup appears, whichever is first."""
 
     __slots__ = (
+        "_newest",
         "allocated",
         "allocated_hyper_nodes",
         "best_effort_counts",
@@ -77,6 +78,7 @@ class Job:
         self.waiting_time: float | None = None
         self.preemptable = False
         self.tasks: dict[str, Task] = {}
+        self._newest: float | None = None
         self.counts = [0] * 10
         """Number of tasks by status."""
         self.best_effort_counts: Sequence[int] = NO_TASKS
@@ -119,7 +121,15 @@ class Job:
         self.evicted_whole, self.topology_key = False, ""
         self.min_resources = None
 
+    @property
+    def newest(self) -> float:
+        """The creation time of the newest task, in seconds since the epoch; 0: it has no task."""
+        if self._newest is None:
+            self._newest = max((task.created for task in self.tasks.values()), default=0.0)
+        return self._newest
+
     def add(self, task: Task) -> None:
+        self._newest = None
         self.tasks[task.key] = task
         self.counts[task.status] += 1
         if task.best_effort:
@@ -131,6 +141,7 @@ class Job:
             self.allocated.add(task.request)
 
     def remove(self, task: Task) -> None:
+        self._newest = None
         del self.tasks[task.key]
         self.gated -= task.sched_gated
         self.gated_by_queue -= task.needs_queue_admission
@@ -153,6 +164,7 @@ class Job:
             self.remove(old)
             self.add(new)
             return
+        self._newest = None
         self.tasks[new.key] = new
         self.gated += new.sched_gated - old.sched_gated
         self.gated_by_queue += new.needs_queue_admission - old.needs_queue_admission
