@@ -48,24 +48,27 @@ dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster 
 	@$(BIN)/volcano-py demo --keep
 
 test: setup $(VENV)/.dashboard ## run the test suite
-	@# three processes for two processors: many tests wait for a server most of the time
-	@$(BIN)/python -m pytest -m "not slow" -n 3
+	@# four processes for two processors: many tests wait for a server most of the time
+	@$(BIN)/python -m pytest -m "not slow" -n 4
 
 test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a row (20), until one run fails; prints the count
 	@for run in $$(seq $(TIMES)); do echo "==> run $$run of $(TIMES)"; \
 	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
 	  echo "$(TIMES) runs in a row without a failure"
 
-# Suites that compute, without servers and timers: they run beside those that wait.
-COMPUTING := tests/oracle tests/differential tests/dst tests/simulate tests/scheduler
+# Suites that compute, without servers and timers, in two processes: they use what those that wait leave.
+COMPUTING_1 := tests/dst tests/oracle
+COMPUTING_2 := tests/reference tests/differential tests/simulate tests/scheduler
 test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
 	@# -s: they print what they have covered
-	@# tests/reference in a process of its own: what hypothesis draws depends on which modules are loaded
-	@{ failed=0; for part in "tests/reference" "$(COMPUTING)"; do \
-	    nice -n 10 $(BIN)/python -m pytest -s -m slow $$part || failed=1; done; exit $$failed; } \
-	    > $(VENV)/computing.txt 2>&1 & computing=$$!; \
-	  $(BIN)/python -m pytest -rs -m slow --durations=15 $(addprefix --ignore=,tests/reference $(COMPUTING)); failed=$$?; \
-	  wait $$computing || failed=1; cat $(VENV)/computing.txt; exit $$failed
+	@# each folder in a process of its own: what hypothesis draws depends on which modules are loaded
+	@computing() { failed=0; for folder in $$*; do \
+	    nice -n 19 $(BIN)/python -m pytest -s -m slow --durations=5 $$folder || failed=1; done; return $$failed; }; \
+	  computing $(COMPUTING_1) > $(VENV)/computing-1.txt 2>&1 & first=$$!; \
+	  computing $(COMPUTING_2) > $(VENV)/computing-2.txt 2>&1 & second=$$!; \
+	  $(BIN)/python -m pytest -rs -m slow --durations=15 $(addprefix --ignore=,$(COMPUTING_1) $(COMPUTING_2)); failed=$$?; \
+	  wait $$first || failed=1; wait $$second || failed=1; \
+	  cat $(VENV)/computing-1.txt $(VENV)/computing-2.txt; exit $$failed
 
 e2e: setup ## the acceptance suite on the sandbox, or on a cluster: make e2e CLUSTER=<kubeconfig>
 	@# one process on a cluster: the cases share the scheduler's ConfigMap, and restore it

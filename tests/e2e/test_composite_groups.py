@@ -19,6 +19,9 @@ from volcano_py.cli.explain_answer import answer
 from volcano_py.cli.explain_facts import LEASE, Missing, read_facts
 from volcano_py.webhooks.pods import mutate_pod
 
+pytestmark = pytest.mark.slow
+"""Each starts a cluster; the rules of trees have quick tests (`tests/scheduler/pods`, `tests/scheduler/profiles`)."""
+
 COMPOSITES = "compositepodgroups.scheduling.k8s.io"
 GROUPS = "podgroups.scheduling.k8s.io"
 

@@ -126,7 +126,7 @@ async def test_each_field_with_each_wrong_type_is_reported_once(tmp_path: Path, 
         assert len(cache.informers["Node"].store) >= 2 and "default/g-0" in cache.informers["Pod"].store
 
 
-@pytest.mark.parametrize("through", ["list", "watch"])
+@pytest.mark.parametrize("through", [pytest.param("list", marks=pytest.mark.slow), "watch"])
 async def test_objects_of_any_depth_stop_nothing(tmp_path: Path, through: str) -> None:
     bad: set[Key] = set()
     reported: Counter[Key] = Counter()

@@ -72,6 +72,7 @@ def test_a_file_decides_as_its_objects(
     assert decided(snapshots.load(path), conf_of(tiers)) == decided(snapshot, conf_of(tiers))
 
 
+@pytest.mark.slow
 @given(strategies.clusters(), strategies.plugin_tiers())
 @settings(max_examples=60, phases=[Phase.generate])
 def test_other_names_decide_the_same(manifests: list[Manifest], tiers: list[list[Any]]) -> None:
