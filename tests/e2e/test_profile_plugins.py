@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from tests.scheduler.profiles import all_points
 from volcano_py.api.kinds import POD
 from volcano_py.api.resource_types import namespaced_kind
 from volcano_py.kube.errors import NotFound
+from volcano_py.sandbox.volcano import free_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "remote-plugin"
 CONFIG = """\
@@ -163,7 +163,7 @@ async def server(port: int) -> AsyncIterator[None]:
 
 
 async def test_a_program_asked_over_http(tmp_path: Path) -> None:
-    port = 20000 + os.getpid() % 20000
+    port = free_port()
     config = (EXAMPLE / "scheduler.conf").read_text().replace("8099", str(port))
     (tmp_path / "profiles.yaml").write_text(config)
     flags = (f"--config={tmp_path / 'profiles.yaml'}",)
