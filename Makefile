@@ -31,6 +31,9 @@ $(VENV)/.ready: pyproject.toml
 $(VENV)/.dashboard: $(VENV)/.ready
 	@echo "Installing the extra [dashboard] with what its tests need (once)"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dashboard-dev]'
+	@# compile the tests once: each process of the first run would do it
+	@for part in "tests/scheduler tests/sandbox" "tests --ignore=tests/scheduler --ignore=tests/sandbox"; do \
+	  $(BIN)/python -m pytest -q --collect-only $$part > /dev/null & done; wait
 	@touch $@
 
 # The demo needs a third of the packages that the tests need.
