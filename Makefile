@@ -31,7 +31,10 @@ $(VENV)/.ready: pyproject.toml
 $(VENV)/.dashboard: $(VENV)/.ready
 	@echo "Installing the extra [dashboard] with what its tests need (once)"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dashboard-dev]'
-	@# compile the tests once: each process of the first run would do it
+	@touch $@
+
+# Compiles the test modules once: each process of the first run would do it.
+$(VENV)/.tests: $(VENV)/.dashboard
 	@for part in "tests/scheduler tests/sandbox" "tests --ignore=tests/scheduler --ignore=tests/sandbox"; do \
 	  $(BIN)/python -m pytest -q --collect-only $$part > /dev/null & done; wait
 	@touch $@
@@ -50,11 +53,11 @@ demo: $(VENV)/.demo ## show a gang job scheduled on an embedded cluster (KEEP=1 
 dashboard: setup $(VENV)/.dashboard ## the demo with its dashboard; the cluster and the page stay up
 	@$(BIN)/volcano-py demo --keep
 
-test: setup $(VENV)/.dashboard ## run the test suite
+test: setup $(VENV)/.tests ## run the test suite
 	@# four processes for two processors: many tests wait for a server most of the time
 	@$(BIN)/python -m pytest -m "not slow" -n 4
 
-test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a row (20), until one run fails; prints the count
+test-repeated: setup $(VENV)/.tests ## run the test suite TIMES times in a row (20), until one run fails; prints the count
 	@for run in $$(seq $(TIMES)); do echo "==> run $$run of $(TIMES)"; \
 	  $(MAKE) --no-print-directory test || { echo "run $$run failed, $$((run - 1)) before it passed"; exit 1; }; done; \
 	  echo "$(TIMES) runs in a row without a failure"
@@ -62,7 +65,7 @@ test-repeated: setup $(VENV)/.dashboard ## run the test suite TIMES times in a r
 # Suites that compute, without servers and timers, in two processes: they use what those that wait leave.
 COMPUTING_1 := tests/dst tests/oracle
 COMPUTING_2 := tests/reference tests/differential tests/simulate tests/scheduler
-test-slow: setup $(VENV)/.dashboard ## run the suites that need a cluster or minutes
+test-slow: setup $(VENV)/.tests ## run the suites that need a cluster or minutes
 	@# -s: they print what they have covered
 	@# each folder in a process of its own: what hypothesis draws depends on which modules are loaded
 	@computing() { failed=0; for folder in $$*; do \

@@ -33,6 +33,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             tuple(j.counts),
             tuple(j.best_effort_counts),
             sorted(j.tasks),
+            j.newest,
             {k: v for k, v in j.allocated.as_dict().items() if v},
             {k: v for k, v in j.total_request.as_dict().items() if v},
             j.pod_group is not None,

@@ -10,6 +10,8 @@ import pytest
 
 from tests.scheduler.trial import Manifest
 from volcano_py.api.codec import decoder
+from volcano_py.api.meta import parse_time
+from volcano_py.api.scheduling import PodGroupCondition, PodGroupStatus
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.plan import Event
 from volcano_py.simulate.manifests import STRUCTS
@@ -117,6 +119,30 @@ def test_a_pod_group_with_the_assumed_status_changes_nothing() -> None:
     assert not model.jobs_moved and job.pod_group is not None and job.pod_group.metadata.resource_version == "8"
     put(model, {**GROUP, "status": {"phase": "Inqueue"}})
     assert model.jobs_moved and job.pod_group.status.phase == "Inqueue"
+
+
+def test_a_decided_status_changes_the_job_only_by_its_phase() -> None:
+    model = running()
+    waiting = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="text")
+    for phase, changed in (("Inqueue", {"d/g"}), ("Inqueue", set[str]())):
+        position = model.job_changes.position
+        model.assume_status("d/g", PodGroupStatus(phase=phase, conditions=[waiting]))
+        assert model.job_changes.since(position) == changed
+        assert (group := model.jobs["d/g"].pod_group) is not None and group.status.conditions == [waiting]
+
+
+def test_the_newest_pod_of_a_job() -> None:
+    model, job = running(), "d/g"
+
+    def newest(name: str, created: str) -> float:
+        put(model, {**POD, "metadata": {**POD["metadata"], "name": name, "uid": name, "creationTimestamp": created}})
+        return model.jobs[job].newest
+
+    assert newest("old", "2026-01-01T00:00:00Z") == parse_time("2026-01-01T00:00:00Z")
+    assert newest("new", "2026-01-01T00:00:05Z") == parse_time("2026-01-01T00:00:05Z")
+    assert newest("new", "2026-01-01T00:00:03Z") == parse_time("2026-01-01T00:00:03Z")
+    model.remove("Pod", "d", "new")
+    assert model.jobs[job].newest == parse_time("2026-01-01T00:00:00Z")
 
 
 def test_what_was_reported_about_an_object_is_forgotten_with_it() -> None:

@@ -25,7 +25,7 @@ from volcano_py.controllers.job.observed import (
     job_version,
     task_of,
 )
-from volcano_py.controllers.job.state import NONE, SOFT, Rule
+from volcano_py.controllers.job.state import NONE, SOFT, Rule, retries_are_used_up
 
 
 class Target(Struct, frozen=True):
@@ -124,7 +124,7 @@ def past_life(job: Job, pods: Iterable[Pod]) -> list[Pod]:
     """Pods that a restart of the whole Job should have ended, but did not."""
     if job.status.state.phase != batch.RESTARTING:
         return []
-    retain = SOFT if _is_resumed(job) or job.status.retry_count >= job.spec.max_retry else NONE
+    retain = SOFT if _is_resumed(job) or retries_are_used_up(job.spec, job.status) else NONE
     return [
         pod
         for pod in pods

@@ -75,9 +75,14 @@ def _started(spec: JobSpec, status: JobStatus) -> bool:
     return True
 
 
+def retries_are_used_up(spec: JobSpec, status: JobStatus) -> bool:
+    """Whether a Job that restarts fails, because `maxRetry` permits no further attempt."""
+    return status.retry_count >= spec.max_retry
+
+
 def _restarted(spec: JobSpec, status: JobStatus) -> bool:
     """Restarting: fail, or become Pending once enough of the old pods have terminated."""
-    if status.retry_count >= spec.max_retry:
+    if retries_are_used_up(spec, status):
         status.state.phase = batch.FAILED
         return True
     if total_replicas(spec) - status.terminating >= status.min_available:

@@ -28,7 +28,7 @@ from volcano_py.controllers.job.observed import (
 )
 from volcano_py.controllers.job.pod_creates import PodCreates
 from volcano_py.controllers.job.podgroup import keep_podgroup
-from volcano_py.controllers.job.state import FINISHED, Rule
+from volcano_py.controllers.job.state import FINISHED, Rule, retries_are_used_up
 from volcano_py.controllers.job.volumes import keep_claims
 
 MOST_PODS = 150_000
@@ -145,7 +145,7 @@ def _keep_pods(seen: Observed, status: JobStatus, forwarding: bool, past: Set[st
     too_many: list[Pod] = []
     events: list[Instruction] = []
     wanted = set[str]()
-    fails_now = job.status.state.phase == batch.RESTARTING and job.status.retry_count >= job.spec.max_retry
+    fails_now = job.status.state.phase == batch.RESTARTING and retries_are_used_up(job.spec, job.status)
     for task in job.spec.tasks or ():
         task_name = task.name or DEFAULT_TASK_NAME
         missing = []
