@@ -8,11 +8,13 @@ import pytest
 
 from volcano_py.api.batch import Job, JobSpec, JobState, JobStatus
 from volcano_py.api.bus import Command
-from volcano_py.api.kinds import COMMAND, POD, PODGROUP
+from volcano_py.api.kinds import COMMAND, HYPERNODE, POD, PODGROUP
 from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup
+from volcano_py.api.topology import HyperNode, HyperNodeSpec
 from volcano_py.controllers.executor import Executor
 from volcano_py.controllers.garbage import GarbageController
+from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.controllers.instructions import Create, Delete
 from volcano_py.controllers.owned import StillThere
 from volcano_py.kube.client import Client
@@ -121,3 +123,27 @@ async def test_the_end_of_a_ttl_is_read_from_the_clock_each_minute(monkeypatch: 
     monkeypatch.setattr(controller.queue, "add_after", lambda key, seconds: delays.append(seconds))
     await controller.process("default/j")
     assert delays == [60.0]
+
+
+async def test_a_hypernode_whose_status_is_not_accepted_is_tried_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was tried 20 times a second. Found by the simulation."""
+    hypernode = HyperNode(metadata=ObjectMeta(name="h"), spec=HyperNodeSpec(tier=1))
+    executor = SimpleNamespace(carry_out=AsyncMock(side_effect=Conflict(409, "Conflict", "")))
+    hypernodes, nodes = {"h": hypernode}, SimpleNamespace(all=list, get=lambda _: None, on=lambda **_: None)
+    cluster = SimpleNamespace(
+        mirror=lambda kind: (
+            SimpleNamespace(get=hypernodes.get, all=hypernodes.values, on=lambda **_: None)
+            if kind is HYPERNODE
+            else nodes
+        ),
+        mirror_one=lambda *_: nodes,
+        executor=executor,
+    )
+    controller = HyperNodeController(cast(Any, cluster), place=("a", "b"))
+    delays: list[float] = []
+    monkeypatch.setattr(controller.queue, "add_after", lambda key, seconds: delays.append(seconds))
+    for _ in range(4):
+        await controller.process("status/h")
+    assert delays == sorted(set(delays)) and delays[3] == 8 * delays[0]

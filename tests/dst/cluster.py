@@ -13,10 +13,14 @@ from random import Random
 from typing import Any
 
 from tests.dst import manifests
+from tests.dst.crons import CronJobs
+from tests.dst.devices import Devices
 from tests.dst.faults import Faults, Kind
 from tests.dst.manifests import Manifest
 from tests.dst.oracle import active, amount, requests
 from tests.dst.server import ApiServer
+from tests.dst.storage import Storage
+from tests.dst.topology import Topology
 from tests.dst.virtual import chance
 
 CORE = "/api/v1/namespaces/default"
@@ -27,6 +31,12 @@ HYPERNODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGMAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+OWNED = (
+    ("pods", f"{CORE}/pods"),
+    ("podgroups.scheduling.volcano.sh", GROUPS),
+    ("persistentvolumeclaims", f"{CORE}/persistentvolumeclaims"),
+)
+"""Collections whose objects may have owners, and their paths."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 """As kubelets write conditions: those of other clients stay."""
@@ -58,6 +68,18 @@ class Cluster:
         """Seconds that a pod runs, at most: with larger values the cluster is full."""
         self.running_since: dict[str, float] = {}
         self.leaving_since: dict[str, float] = {}
+        self.profiles = chance(seed, "profiles") < 0.25
+        """Whether some pods are scheduled pod by pod, or are members of gangs with the rules of a profile."""
+        self.storage = Storage(server, seed, self._request)
+        self.devices = Devices(server, seed, self._request)
+        self.topology = Topology(server, seed, self._request)
+        self.crons = CronJobs(server, seed, self._request)
+        self.controllers = tuple(
+            name
+            for part, name in ((self.topology, "hyperNode-controller"), (self.crons, "cronjob-controller"))
+            if part.used
+        )
+        """Those that only some runs have."""
         self._collected = 0
         """The revision of the store at which nothing was left to collect."""
 
@@ -67,6 +89,9 @@ class Cluster:
         note = f": {answer.get('message', '')}" if status >= 400 else ""
         self.log(f"{who} {method} {path}{'/' + name if method == 'POST' and name else ''}: {status}{note}")
         return status
+
+    async def _request(self, method: str, path: str, body: Any, who: str) -> int:
+        return await self._call(method, path, body, who)
 
     # ---- the beginning ---------------------------------------------------------------------------------------
 
@@ -80,6 +105,9 @@ class Cluster:
         if self.crowded:
             self.configuration = random.choice(evicting)
         self.trees = self.configuration != "enqueue"
+        await self.storage.begin()
+        await self.devices.begin()
+        await self.topology.begin()
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
             await self._create_node(manifests.node(f"n{i}", random))
@@ -95,11 +123,23 @@ class Cluster:
             parents = ["", *sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n.startswith("p"))]
             parent = random.choice(parents) if self.configuration != "enqueue" else ""
             await self._call("POST", QUEUES, manifests.queue(f"{'p' if i == 0 else 'q'}{i}", random, parent))
+        await self.crons.begin("default")
 
     async def _create_node(self, node: Manifest) -> None:
         await self._call("POST", "/api/v1/nodes", node, "node")
         await self._call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]},
                          "node", MERGE)  # fmt: skip
+        await self.storage.node_created(node["metadata"]["name"])
+        await self.devices.node_created(node["metadata"]["name"])
+
+    async def _create_pods(self, pods: list[Manifest], name: str) -> None:
+        await self.storage.dress(pods, name)
+        await self.devices.dress(pods, name)
+        if self.profiles and chance(self.seed, "profile of", name) < 0.5:
+            for pod in pods:
+                pod["spec"]["schedulerName"] = manifests.PROFILE
+        for pod in pods:
+            await self._call("POST", f"{CORE}/pods", pod)
 
     # ---- kubelets and the controllers of Kubernetes ----------------------------------------------------------
 
@@ -142,7 +182,7 @@ class Cluster:
             for kind in ("jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "pods")
             for obj in self.server.objects(kind).values()
         }
-        for kind, base in (("pods", f"{CORE}/pods"), ("podgroups.scheduling.volcano.sh", GROUPS)):
+        for kind, base in OWNED:
             for obj in self.server.objects(kind).values():
                 metadata = obj["metadata"]
                 owners = [o["uid"] for o in metadata.get("ownerReferences") or ()]
@@ -182,11 +222,15 @@ class Cluster:
 
     async def create_job(self, random: Random, number: int) -> None:
         """A Job."""
-        await self._call("POST", JOBS, manifests.job(f"j{number}", random, self._queue(random)))
+        job = manifests.job(f"j{number}", random, self._queue(random))
+        self.storage.dress_job(job)
+        self.devices.dress_job(job)
+        await self._call("POST", JOBS, job)
 
     async def create_pod(self, random: Random, number: int) -> None:
         """A pod of its own."""
-        await self._call("POST", f"{CORE}/pods", manifests.pod(f"b{number}", manifests.spec(random)))
+        name = f"b{number}"
+        await self._create_pods([manifests.pod(name, manifests.spec(random))], name)
 
     async def create_competitor(self, pod: Manifest, node: str) -> bool:
         """A pod of a higher priority that requests all that is free on a node, before this pod is bound to it. Returns
@@ -213,8 +257,7 @@ class Cluster:
         first = random.random() < 0.85
         if first and await self._call("POST", GROUPS, group) >= 400:
             return
-        for pod in pods:
-            await self._call("POST", f"{CORE}/pods", pod)
+        await self._create_pods(pods, name)
         if not first:
             await self._call("POST", GROUPS, group)
 
@@ -226,11 +269,13 @@ class Cluster:
         group = manifests.pod_group(name, 1 if priority == "low" else size, "default", priority)
         if await self._call("POST", GROUPS, group) >= 400:
             return
+        pods = []
         for i in range(size):
             pod = manifests.pod(f"{name}-{i}", manifests.spec(random, 1 if priority == "low" else 2), name)
             pod["spec"].pop("nodeSelector", None)
             pod["spec"]["priorityClassName"] = priority
-            await self._call("POST", f"{CORE}/pods", pod)
+            pods.append(pod)
+        await self._create_pods(pods, name)
 
     async def _crowd(self, random: Random, number: int, pods: dict[str, Manifest], alive: int) -> None:
         """One more that evicts, or that fills the cluster; users delete the important ones when there are many."""
@@ -279,6 +324,8 @@ class Cluster:
             lost = lost or (len(pods) > MOST_PODS and not pod["spec"].get("nodeName") and key[-1] in "02")
             if (pod.get("status", {}).get("phase") in ENDED or lost) and not pod["metadata"].get("ownerReferences"):
                 await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", at_once(pod["metadata"]["uid"]))
+        await self.storage.tidy()
+        await self.devices.tidy()
 
     async def _edit_queue(self, random: Random) -> None:
         queues = sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n not in ("root", "default"))
@@ -404,8 +451,13 @@ class Cluster:
     async def _recreated(self, random: Random, old: Manifest) -> None:
         name = old["metadata"]["name"]
         group = (old["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
+        made = manifests.pod(name, manifests.spec(random), group)
+        if volumes := [v for v in old["spec"].get("volumes") or () if "persistentVolumeClaim" in v]:
+            made["spec"]["volumes"] = volumes
+        if claims := old["spec"].get("resourceClaims"):
+            made["spec"]["resourceClaims"] = claims
         await self._call("DELETE", f"{CORE}/pods/{name}", at_once(old["metadata"]["uid"]))
-        await self._call("POST", f"{CORE}/pods", manifests.pod(name, manifests.spec(random), group))
+        await self._call("POST", f"{CORE}/pods", made)
 
     # ---- the end ---------------------------------------------------------------------------------------------
 

@@ -10,9 +10,20 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
+from tests.dst import devices_oracle, storage_oracle
+from tests.dst.manifests import PROFILE
 from tests.dst.oracle import ENDED, Amounts, Object, active, amount, group_of, host_ports, requests, stand_in
 
 Objects = dict[str, dict[str, Object]]
+
+
+_SINGLE: Object = {"metadata": {}, "spec": {}}
+"""What the PodGroup of a pod would be that a profile schedules."""
+
+
+def _is_single(pod: Object) -> bool:
+    annotations = pod["metadata"].get("annotations") or {}
+    return pod["spec"].get("schedulerName") == PROFILE and "scheduling.k8s.io/group-name" not in annotations
 
 
 class State:
@@ -21,7 +32,8 @@ class State:
     def __init__(self, objects: Objects) -> None:
         self.pods = objects["pods"]
         plain = {group_of(pod): group for pod in self.pods.values() if (group := stand_in(pod)) is not None}
-        self.groups = plain | objects["podgroups.scheduling.volcano.sh"]
+        single = {group_of(pod): _SINGLE for pod in self.pods.values() if _is_single(pod)}
+        self.groups = plain | single | objects["podgroups.scheduling.volcano.sh"]
         self.queues = objects["queues.scheduling.volcano.sh"]
         self.nodes = {name: node for name, node in objects["nodes"].items() if _usable(node)}
         self.free: dict[str, Amounts] = {}
@@ -30,12 +42,15 @@ class State:
             allocatable = (node.get("status") or {}).get("allocatable") or {}
             self.free[name] = defaultdict(Fraction, {k: amount(v) for k, v in allocatable.items()})
             self.ports[name] = set()
-        for pod in self.pods.values():
-            where = pod["spec"].get("nodeName")
-            if where in self.nodes and active(pod):
+        bound = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") and active(pod)]
+        for pod in bound:
+            where = pod["spec"]["nodeName"]
+            if where in self.nodes:
                 for resource, quantity in requests(pod).items():
                     self.free[where][resource] -= quantity
                 self.ports[where] |= host_ports(pod)
+        self.volumes = storage_oracle.Volumes(objects, bound)
+        self.devices = devices_oracle.FreeDevices(objects)
 
     def members(self, group: str) -> list[Object]:
         return [pod for pod in self.pods.values() if group_of(pod) == group]
@@ -79,7 +94,8 @@ class State:
             for resource, quantity in wanted.items():
                 free[resource] -= quantity
             self.ports[name] |= ports
-            found = self.fits(rest)
+            with self.volumes.placed(pod, name) as usable, self.devices.placed(pod, name) as allocatable:
+                found = usable and allocatable and self.fits(rest)
             for resource, quantity in wanted.items():
                 free[resource] += quantity
             self.ports[name] -= ports

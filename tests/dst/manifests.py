@@ -8,6 +8,8 @@ from typing import Any
 Manifest = dict[str, Any]
 
 GPU = "example.com/gpu"
+PROFILE = "single"
+"""The schedulerName of the profile, in the runs that have one."""
 ZONES = ("a", "b")
 
 

@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+from tests.dst import devices_oracle, storage_oracle
+
 Object = dict[str, Any]
 Amounts = dict[str, Fraction]
 
@@ -31,6 +33,8 @@ STEAL_NOTICED = 13.0
 the time that a request may take."""
 BINDER = "dispatcher"
 """The user that binds and evicts for the product."""
+CLAIMED = (*storage_oracle.KINDS, *devices_oracle.KINDS)
+"""What pods claim: volumes and devices."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
 
 _SUFFIXES = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
@@ -154,6 +158,16 @@ class Oracle:
         """One write to the store: the object after it, or the last state of a deleted one."""
         key = _key(obj)
         before = self.objects[kind].get(key)
+        if kind in CLAIMED:
+            if type_ == "DELETED":
+                self.objects[kind].pop(key, None)
+            else:
+                self.objects[kind][key] = obj
+                if kind == devices_oracle.CLAIMS:
+                    self.violations += [
+                        f"{now:.3f} s: {text}" for text in devices_oracle.wrong_claim(obj, self.objects)
+                    ]
+            return
         self._check_gangs(now)
         self._check_over(now)
         if type_ == "DELETED":
@@ -370,6 +384,11 @@ class Oracle:
         labels = [state["metadata"].get("labels") or {} for state in states if state]
         if not any(all(have.get(name) == value for name, value in selector.items()) for have in labels):
             self._wrong(now, f"pod {key} is bound to node {node}, which its nodeSelector {selector} does not allow")
+        known = [other for name in self.objects["nodes"] for other in self._on_node(name, now)]
+        for text in storage_oracle.wrong_bind(pod, node, known, on_node, self.objects):
+            self._wrong(now, f"pod {key} is bound to node {node}, and {text}")
+        for text in devices_oracle.wrong_bind(pod, node, self.objects):
+            self._wrong(now, f"pod {key} is bound to node {node}, and {text}")
         self._check_queue(now, pod)
 
     def _check_queue(self, now: float, pod: Object) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tests.dst.fits import Objects, what_fits
+from tests.dst.oracle import CLAIMED
 from tests.dst.replicas import SchedulerReplica
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ UNCHANGED = 12.0
 """Seconds without a change after which nothing more is expected: the counters of queues are written every 5 seconds."""
 RESTART = 35.0
 """Seconds after a restart in which nothing may change."""
-KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
+KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh", *CLAIMED)
 
 
 class Quiet:
@@ -54,7 +55,7 @@ class Quiet:
         left = [f"{text} fit, and are not bound" for text in what_fits(objects, alone)]
         for key, job in self.run.server.objects("jobs.batch.volcano.sh").items():
             left += self._job(key, job, objects)
-        return left
+        return left + self.run.cluster.topology.left()
 
     def _job(self, key: str, job: dict[str, Any], objects: Objects) -> list[str]:
         """A Job whose PodGroup is admitted has its pods."""
@@ -86,12 +87,14 @@ class Quiet:
         run, begun = self.run, self.run.loop.now
         while True:
             await asyncio.sleep(POLL)
+            spent = run.loop.now - begun
+            for text in await run.cluster.crons.left(run.loop.now, spent):
+                run.wrong(text)
             left = self._left()
             if not any(isinstance(r, SchedulerReplica) and r.leading for r in run.replicas):
                 left.append("there is no leader")
             if run.loop.now - run.last_change < UNCHANGED:
                 left.append("statuses still change")
-            spent = run.loop.now - begun
             if not left and spent >= AT_LEAST:
                 return
             if spent >= SETTLE:
@@ -146,6 +149,7 @@ def model_of(replica: SchedulerReplica) -> dict[str, Any]:
     if scheduler is None or not scheduler.cache.ready.is_set():
         return {}
     model = scheduler.cache.model
+    model.claims.settle()  # as each cycle does, of which a standby has none
     found: dict[str, Any] = {}
     nodes = model.nodes
     for name, column in nodes.index.items():

@@ -8,6 +8,7 @@ import gc
 import socket
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tests.dst import pipes
@@ -26,6 +27,7 @@ from volcano_py.scheduler.configuration.options import Options
 from volcano_py.scheduler.dispatch import handle, process
 from volcano_py.scheduler.runtime.server import Scheduler
 
+PROFILES = Path(__file__).with_name("profiles.yaml")
 RESTART = (0.5, 3.0)
 """Seconds between the end of a process and its next start, as the kubelet restarts containers."""
 
@@ -111,6 +113,8 @@ class SchedulerReplica(Replica):
     scheduler: Scheduler | None = None
     verify = False
     """Whether each cycle compares the incremental model with one that is built from scratch, which takes time."""
+    profiles = False
+    """Whether it also schedules pod by pod, as kube-scheduler does."""
 
     async def _main(self, process: Process) -> None:
         pipes.ALL.append(process)
@@ -120,6 +124,7 @@ class SchedulerReplica(Replica):
             cache_dumper=False,
             schedule_period=10.0,
             verify_incremental=self.verify,
+            config=str(PROFILES) if self.profiles else "",
             kube_api_qps=200.0,
             kube_api_burst=400,
         )
@@ -135,8 +140,11 @@ class SchedulerReplica(Replica):
 class ControllerReplica(Replica):
     """A controller-manager."""
 
+    more: tuple[str, ...] = ()
+    """Controllers that only some runs have."""
+
     async def _main(self, process: Process) -> None:
-        controllers = ["job-controller", "queue-controller", "pg-controller", "gc-controller"]
+        controllers = ["job-controller", "queue-controller", "pg-controller", "gc-controller", *self.more]
         options = ControllerOptions(watch_with_kopf=False, controllers=controllers)
         async with Client.for_flags(qps=options.kube_api_qps, burst=options.kube_api_burst) as client:
             with contextlib.suppress(asyncio.CancelledError):

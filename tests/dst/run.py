@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from tests.dst import pipes, virtual
+from tests.dst import crons, pipes, virtual
 from tests.dst.cluster import Cluster
 from tests.dst.faults import Faults, Kind
 from tests.dst.loop import SimulatedLoop
 from tests.dst.network import Network, Place, SimulatedTransport
-from tests.dst.oracle import Oracle
+from tests.dst.oracle import CLAIMED, Oracle
 from tests.dst.processes import Process
 from tests.dst.quiet import Quiet
 from tests.dst.replicas import ControllerReplica, Replica, SchedulerReplica, install
@@ -28,6 +28,14 @@ STEPS = 200
 LATE = 12
 """The last steps, in which users ask more often for the place of others."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
+OBSERVED = (
+    "pods",
+    "nodes",
+    "podgroups.scheduling.volcano.sh",
+    "queues.scheduling.volcano.sh",
+    *CLAIMED,
+)
+"""The collections whose writes the oracle observes."""
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
 
 
@@ -199,7 +207,10 @@ class Run:
             holder = (event.entry.load().get("spec") or {}).get("holderIdentity") or ""
             self.oracle.lease(self.loop.now, SENDER.get(), holder)
         self.oracle.trees = self.cluster.trees
-        if name in ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"):
+        if name == crons.JOBS and event.type == "ADDED" and writer == "controllers":
+            for text in self.cluster.crons.created(self.loop.now, event.entry.load(), self.oracle.restored_at):
+                self.oracle.violations.append(f"{self.loop.now:.3f} s: {text}")
+        if name in OBSERVED:
             self.oracle.observe(self.loop.now, writer, name, event.type, event.entry.load())
         self._report(before)
 
@@ -263,9 +274,12 @@ class Run:
         for i in range(random.choice((1, 2, 2, 2))):
             scheduler = SchedulerReplica(self.loop, f"s{i}", "scheduler", self.note)
             scheduler.verify = virtual.chance(self.seed, "verify") < 0.2
+            scheduler.profiles = self.cluster.profiles
             self.replicas.append(scheduler)
         for i in range(random.choice((1, 1, 2))):
-            self.replicas.append(ControllerReplica(self.loop, f"c{i}", "controllers", self.note))
+            manager = ControllerReplica(self.loop, f"c{i}", "controllers", self.note)
+            manager.more = self.cluster.controllers
+            self.replicas.append(manager)
         for replica in self.replicas:
             self.loop.call_later(random.random(), replica.start)
         # The first start is without faults; every later one is not.

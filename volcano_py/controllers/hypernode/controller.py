@@ -73,6 +73,14 @@ class HyperNodeController:
         self.queue.add_after(RECOUNT_KEY, RECOUNT_SECONDS)
 
     async def process(self, key: str) -> None:
+        try:
+            await self._process(key)
+        except Conflict:
+            self.queue.add_after_conflict(key)
+            return
+        self.queue.forget(key)
+
+    async def _process(self, key: str) -> None:
         if key == CONFIG_KEY:
             self._configure()
         elif key == RECOUNT_KEY:
@@ -83,7 +91,6 @@ class HyperNodeController:
             await self._discover(self._sources.get(key.removeprefix(_SOURCE)))
         else:
             await self._count(key.removeprefix(_STATUS))
-        self.queue.forget(key)
 
     # -- counting
 
@@ -91,13 +98,10 @@ class HyperNodeController:
         hypernode = self._hypernodes.get(name)
         if hypernode is None:
             return
-        try:
-            now = format_time(time.time())
-            problems, unknown = problems_of_hypernode(hypernode), self._unknown(hypernode)
-            instructions = count.reconcile(hypernode, self._labels(), problems, now, unknown)
-            await self._cluster.executor.carry_out(instructions, hypernode)
-        except Conflict:
-            self.queue.add_after(_STATUS + name, REDISCOVER_SECONDS)
+        now = format_time(time.time())
+        problems, unknown = problems_of_hypernode(hypernode), self._unknown(hypernode)
+        instructions = count.reconcile(hypernode, self._labels(), problems, now, unknown)
+        await self._cluster.executor.carry_out(instructions, hypernode)
 
     def _unknown(self, hypernode: HyperNode) -> str:
         return count.unknown_members(hypernode, self._nodes, self._hypernodes)
@@ -159,10 +163,7 @@ class HyperNodeController:
             self._report_problem(configmap, f"source {source.name}: HyperNode {name} has another owner: rename it")
         if configmap is None:
             return
-        try:
-            await self._cluster.executor.carry_out(adopt.reconcile(source.name, found, existing), configmap)
-        except Conflict:
-            self.queue.add_after(_SOURCE + source.name, REDISCOVER_SECONDS)
+        await self._cluster.executor.carry_out(adopt.reconcile(source.name, found, existing), configmap)
 
     def _from_labels(self) -> list[Manifest] | None:
         return labels.discover(self._types, self._labels(), self._hypernodes.all()) if self._types else None
