@@ -19,6 +19,7 @@ from tests.dst.faults import Faults, Kind
 from tests.dst.manifests import Manifest
 from tests.dst.oracle import active, amount, requests
 from tests.dst.server import ApiServer
+from tests.dst.shards import Shards
 from tests.dst.storage import Storage
 from tests.dst.topology import Topology
 from tests.dst.virtual import chance
@@ -74,12 +75,18 @@ class Cluster:
         self.devices = Devices(server, seed, self._request)
         self.topology = Topology(server, seed, self._request)
         self.crons = CronJobs(server, seed, self._request)
+        self.shards = Shards(server, seed, self._request)
         self.controllers = tuple(
             name
-            for part, name in ((self.topology, "hyperNode-controller"), (self.crons, "cronjob-controller"))
+            for part, name in (
+                (self.topology, "hyperNode-controller"),
+                (self.crons, "cronjob-controller"),
+                (self.shards, "sharding-controller"),
+            )
             if part.used
         )
         """Those that only some runs have."""
+        self._begun = False
         self._collected = 0
         """The revision of the store at which nothing was left to collect."""
 
@@ -91,7 +98,9 @@ class Cluster:
         return status
 
     async def _request(self, method: str, path: str, body: Any, who: str) -> int:
-        return await self._call(method, path, body, who)
+        status = await self._call(method, path, body, who, MERGE if method == "PATCH" else "")
+        assert status < 400 or self._begun, f"{method} {path}: {status}"
+        return status
 
     # ---- the beginning ---------------------------------------------------------------------------------------
 
@@ -124,6 +133,7 @@ class Cluster:
             parent = random.choice(parents) if self.configuration != "enqueue" else ""
             await self._call("POST", QUEUES, manifests.queue(f"{'p' if i == 0 else 'q'}{i}", random, parent))
         await self.crons.begin("default")
+        self._begun = True
 
     async def _create_node(self, node: Manifest) -> None:
         await self._call("POST", "/api/v1/nodes", node, "node")
@@ -164,6 +174,7 @@ class Cluster:
             elif phase == "Running" and where not in self.lost and self.finishing and self._has_ended(key, uid, now):
                 failed = chance(self.seed, "fails", uid) < 0.2
                 await self._status(path, {"phase": "Failed" if failed else "Succeeded"})
+        await self.shards.follow()
         revision = self.server.api.store.revision
         if revision != self._collected and not await self._collect():
             self._collected = revision

@@ -18,7 +18,7 @@ SHARE = 0.2
 CRONJOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/cronjobs"
 JOBS, KIND = "jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh"
 SCHEDULED = "volcano.sh/cronjob-scheduled-timestamp"
-EVERY = 25
+EVERY = 40
 """Seconds between two starts."""
 ENDED = ("Completed", "Failed", "Terminated", "Aborted")
 SUSPENDED_AT = 70.0
@@ -40,11 +40,11 @@ class CronJobs:
         self._suspended = False
 
     async def begin(self, queue: str) -> None:
-        """One to three CronJobs."""
+        """One or two CronJobs."""
         if not self.used:
             return
         random = Random(f"{self._seed} cronjobs")
-        for i in range(random.randint(1, 3)):
+        for i in range(random.randint(1, 2)):
             template = manifests.job("x", random, queue)["spec"]
             template["tasks"][0]["replicas"] = template["minAvailable"] = 1
             spec = {
@@ -54,7 +54,8 @@ class CronJobs:
                 "failedJobsHistoryLimit": 1,
                 "jobTemplate": {"spec": template},
             }
-            await self._call("POST", CRONJOBS, {"metadata": {"name": f"c{i}"}, "spec": spec}, "user")
+            body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": {"name": f"c{i}"}}
+            await self._call("POST", CRONJOBS, {**body, "spec": spec}, "user")
 
     def created(self, now: float, job: Object, restored_at: float) -> list[str]:
         """What is wrong with a Job that was created just now."""

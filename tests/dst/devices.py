@@ -1,5 +1,5 @@
-"""Devices of DRA drivers in a quarter of the runs: slices of nodes, claims of pods and gangs, and Kubernetes' controller
-of claims, which is that of the sandbox."""
+"""Devices of DRA drivers in a quarter of the runs: slices of nodes, claims of pods and gangs, and the controller of
+claims, which is that of the sandbox."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
-from tests.dst import devices_oracle, storage_oracle
+from tests.dst import devices_oracle, shards, storage_oracle
 from tests.dst.manifests import PROFILE
 from tests.dst.oracle import ENDED, Amounts, Object, active, amount, group_of, host_ports, requests, stand_in
 
@@ -36,6 +36,9 @@ class State:
         self.groups = plain | single | objects["podgroups.scheduling.volcano.sh"]
         self.queues = objects["queues.scheduling.volcano.sh"]
         self.nodes = {name: node for name, node in objects["nodes"].items() if _usable(node)}
+        if objects.get(shards.KIND):
+            mine = shards.own_nodes(objects[shards.KIND])
+            self.nodes = {name: node for name, node in self.nodes.items() if name in mine}
         self.free: dict[str, Amounts] = {}
         self.ports: dict[str, set[int]] = {}
         for name, node in self.nodes.items():

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from tests.dst import devices_oracle, storage_oracle
+from tests.dst import devices_oracle, shards, storage_oracle
 
 Object = dict[str, Any]
 Amounts = dict[str, Fraction]
@@ -130,6 +130,10 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
+    sharded: bool = False
+    """Whether the scheduler uses only the nodes of its shard."""
+    _shards: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
+    """Past states of each NodeShard."""
     _over: list[_OverLimit] = field(default_factory=list)
     _evicted: set[str] = field(default_factory=set)
     """Pods that the product has evicted, by UID."""
@@ -168,17 +172,13 @@ class Oracle:
                         f"{now:.3f} s: {text}" for text in devices_oracle.wrong_claim(obj, self.objects)
                     ]
             return
+        if kind == shards.KIND:
+            self._shards[key].append((now, {} if type_ == "DELETED" else obj))
+            return
         self._check_gangs(now)
         self._check_over(now)
         if type_ == "DELETED":
-            self.objects[kind].pop(key, None)
-            self._gang_changed(now, group_of(obj) if kind == "pods" else key)
-            if kind == "nodes":
-                self._allocatable[key].append((now, {}))
-            elif kind == "queues.scheduling.volcano.sh":
-                self._queues[key].append((now, {}))
-            elif kind == "pods":
-                self._pod_deleted(now, writer, before or obj)
+            self._deleted(now, writer, kind, before or obj)
             return
         self.objects[kind][key] = obj
         if kind == "nodes":
@@ -194,6 +194,30 @@ class Oracle:
             if before is not None and before["metadata"]["uid"] != obj["metadata"]["uid"]:
                 self._gang_changed(now, group_of(obj))
             self._pod(now, writer, before, obj)
+
+    def _deleted(self, now: float, writer: str, kind: str, obj: Object) -> None:
+        """An object of the session was deleted."""
+        key = _key(obj)
+        self.objects[kind].pop(key, None)
+        self._gang_changed(now, group_of(obj) if kind == "pods" else key)
+        if kind == "nodes":
+            self._allocatable[key].append((now, {}))
+        elif kind == "queues.scheduling.volcano.sh":
+            self._queues[key].append((now, {}))
+        elif kind == "pods":
+            self._pod_deleted(now, writer, obj)
+
+    def _claimed(self, now: float, kind: str, key: str, obj: Object | None) -> None:
+        """An object that pods claim, or a shard, was written; None: it was deleted."""
+        if kind == shards.KIND:
+            self._shards[key].append((now, obj or {}))
+        elif obj is None:
+            self.objects[kind].pop(key, None)
+        else:
+            self.objects[kind][key] = obj
+            if kind == devices_oracle.CLAIMS:
+                for text in devices_oracle.wrong_claim(obj, self.objects):
+                    self._wrong(now, text)
 
     def restored(self, now: float) -> None:
         """The API server has the state of an older backup: what was bound since is not bound any more."""
@@ -384,6 +408,9 @@ class Oracle:
         labels = [state["metadata"].get("labels") or {} for state in states if state]
         if not any(all(have.get(name) == value for name, value in selector.items()) for have in labels):
             self._wrong(now, f"pod {key} is bound to node {node}, which its nodeSelector {selector} does not allow")
+        of_shard = [shards.desired(state) for state in _within(self._shards[shards.OWN], now)]
+        if self.sharded and pod["spec"]["schedulerName"] == "volcano" and not any(node in nodes for nodes in of_shard):
+            self._wrong(now, f"pod {key} is bound to node {node}, which is not in the shard of the scheduler")
         known = [other for name in self.objects["nodes"] for other in self._on_node(name, now)]
         for text in storage_oracle.wrong_bind(pod, node, known, on_node, self.objects):
             self._wrong(now, f"pod {key} is bound to node {node}, and {text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tests.dst import shards
 from tests.dst.fits import Objects, what_fits
 from tests.dst.oracle import CLAIMED
 from tests.dst.replicas import SchedulerReplica
@@ -22,7 +23,7 @@ UNCHANGED = 12.0
 """Seconds without a change after which nothing more is expected: the counters of queues are written every 5 seconds."""
 RESTART = 35.0
 """Seconds after a restart in which nothing may change."""
-KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh", *CLAIMED)
+KINDS = ("pods", "nodes", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh", *CLAIMED, shards.KIND)
 
 
 class Quiet:

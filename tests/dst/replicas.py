@@ -115,6 +115,8 @@ class SchedulerReplica(Replica):
     """Whether each cycle compares the incremental model with one that is built from scratch, which takes time."""
     profiles = False
     """Whether it also schedules pod by pod, as kube-scheduler does."""
+    sharded = False
+    """Whether it uses only the nodes of its shard."""
 
     async def _main(self, process: Process) -> None:
         pipes.ALL.append(process)
@@ -125,6 +127,7 @@ class SchedulerReplica(Replica):
             schedule_period=10.0,
             verify_incremental=self.verify,
             config=str(PROFILES) if self.profiles else "",
+            sharding_mode="hard" if self.sharded else "none",
             kube_api_qps=200.0,
             kube_api_burst=400,
         )

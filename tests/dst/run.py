@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from tests.dst import crons, pipes, virtual
+from tests.dst import crons, pipes, shards, virtual
 from tests.dst.cluster import Cluster
 from tests.dst.faults import Faults, Kind
 from tests.dst.loop import SimulatedLoop
@@ -34,6 +34,7 @@ OBSERVED = (
     "podgroups.scheduling.volcano.sh",
     "queues.scheduling.volcano.sh",
     *CLAIMED,
+    shards.KIND,
 )
 """The collections whose writes the oracle observes."""
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
@@ -275,6 +276,7 @@ class Run:
             scheduler = SchedulerReplica(self.loop, f"s{i}", "scheduler", self.note)
             scheduler.verify = virtual.chance(self.seed, "verify") < 0.2
             scheduler.profiles = self.cluster.profiles
+            scheduler.sharded = self.oracle.sharded = self.cluster.shards.used
             self.replicas.append(scheduler)
         for i in range(random.choice((1, 1, 2))):
             manager = ControllerReplica(self.loop, f"c{i}", "controllers", self.note)

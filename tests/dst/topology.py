@@ -1,4 +1,4 @@
-"""HyperNodes that a controller creates from the zones of nodes, in a quarter of the runs, and what must hold of them."""
+"""HyperNodes that a controller creates from the zones of nodes in a quarter of the runs, and what must hold of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from volcano_py.scheduler.cache.queues import ensure_queues
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.jobs import status as st
-from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
+from volcano_py.scheduler.model.plan import Bind, Event, Evict, Nomination, PodCondition, PodGroupStatus, QueueStatus
 from volcano_py.scheduler.model.verification import differences
 from volcano_py.scheduler.runtime.metrics import Metrics
 
@@ -370,6 +370,18 @@ async def test_a_conflict_without_a_newer_version_is_decided_again(api, kind):
         live.cache.handle_result(wrote, Result(1, "conflict"))
         await live.until(lambda: live.model.dirty)
         assert state() == before
+
+
+async def test_a_nomination_that_was_not_written_is_written_again(api):
+    """The profile that decided it looks at the pod again only when something changes. Found by the simulation."""
+    uid = fill(api)[0]["metadata"]["uid"]
+    written = []
+    async with Live(api) as live:
+        live.cache.emit_later = written.extend
+        for node, of in (("n1", uid), ("n1", "another pod"), ("", uid)):
+            live.cache.handle_result(Nomination("default", "p0", of, node), Result(1, "failed", "no"))
+            await asyncio.sleep(0.5)
+        assert [(op.node, op.uid) for op in written] == [("n1", uid)]  # the pod has no nomination to clear
 
 
 async def test_the_back_off_of_a_pod_ends_with_the_pod(api):

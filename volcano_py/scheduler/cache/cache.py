@@ -29,6 +29,7 @@ from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, StatusBackoff
 from volcano_py.scheduler.dispatch.messages import Result
 from volcano_py.scheduler.model.cluster import Cluster
 from volcano_py.scheduler.model.feature_gates import DEFAULT_GATES
+from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.plan import (
     Bind,
     Event,
@@ -177,7 +178,16 @@ class Cache:
 
     def _retry(self, op: Operation) -> None:
         self.forget(op)
+        if isinstance(op, Nomination) and self._differs(op):
+            self.emit_later([op])  # a profile decides about the pod only when something changes for it
         self.changed()
+
+    def _differs(self, op: Nomination) -> bool:
+        """Whether the pod waits, and the watch last returned it with another nomination."""
+        pod = self.model.tasks.get(f"{op.namespace}/{op.name}")
+        if pod is None or pod.uid != op.uid or pod.status != status.PENDING:
+            return False
+        return (pod.pod.status.nominated_node_name or "") != op.node
 
     def _not_emitted(self, operations: list[Operation]) -> None:
         for op in operations:

@@ -1,0 +1,50 @@
+"""Nodes that are divided between two schedulers, in an eighth of the runs, and what must hold of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.dst.server import ApiServer
+from tests.dst.storage import Call
+from tests.dst.virtual import chance
+
+Object = dict[str, Any]
+
+SHARE = 0.12
+"""Of the runs that have shards."""
+KIND = "nodeshards.shard.volcano.sh"
+PATH = "/apis/shard.volcano.sh/v1alpha1/nodeshards"
+OWN, OTHER = "volcano", "agent-scheduler"
+
+
+class Shards:
+    """The shards of a run. Without them, each method does nothing. The other scheduler is simulated."""
+
+    def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
+        self.used = chance(seed, "shards") < SHARE
+        self._server = server
+        self._call = call
+
+    async def follow(self) -> None:
+        """The other scheduler takes the nodes of its shard that the product's scheduler does not use."""
+        shards = self._server.objects(KIND)
+        if not self.used or OTHER not in shards:
+            return
+        nodes = sorted(set(desired(shards[OTHER])) - set(in_use(shards.get(OWN))))
+        if nodes != in_use(shards[OTHER]):
+            await self._call("PATCH", f"{PATH}/{OTHER}/status", {"status": {"nodesInUse": nodes}}, "rival")
+
+
+def desired(shard: Object | None) -> list[str]:
+    """The nodes that the controller has assigned to a shard."""
+    return ((shard or {}).get("spec") or {}).get("nodesDesired") or []
+
+
+def in_use(shard: Object | None) -> list[str]:
+    """The nodes that the scheduler of a shard uses."""
+    return ((shard or {}).get("status") or {}).get("nodesInUse") or []
+
+
+def own_nodes(shards: dict[str, Object]) -> set[str]:
+    """The nodes that the product's scheduler may use."""
+    return set(desired(shards.get(OWN))) - set(in_use(shards.get(OTHER)))
