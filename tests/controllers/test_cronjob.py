@@ -276,6 +276,16 @@ def test_a_job_that_was_made_before_a_crash_is_adopted() -> None:
     assert status.last_schedule_time == "2026-01-10T05:00:00Z"
 
 
+def test_a_job_that_runs_and_is_not_in_the_status_forbids_another() -> None:
+    """The controller was killed, or its status was rejected, after it had created the Job of the time before. Volcano
+    starts a second one."""
+    there = owned("tick-1", "Running")
+    forbidden = look(cronjob("0 * * * *", concurrencyPolicy="Forbid"), "2026-01-10T05:20:00Z", there)
+    assert forbidden.start is None and reasons(forbidden) == ["OrphanedJob", "ForbidConcurrent"]
+    allowed = look(cronjob("0 * * * *"), "2026-01-10T05:20:00Z", there)
+    assert allowed.start is not None and reasons(allowed) == ["OrphanedJob"]
+
+
 def test_fast_intervals_have_seconds_in_their_names() -> None:
     fast = from_manifest(CronJob, cronjob("@every 10s"))
     made = {make_job(fast, parse_time(BORN) + 10 * n)["metadata"]["name"] for n in range(6)}

@@ -27,6 +27,7 @@ virtual.install()
 import click  # noqa: E402
 import re2  # type: ignore[import-untyped]  # noqa: E402
 
+from tests.dst import claim_mutations  # noqa: E402
 from tests.dst.forks import Runs  # noqa: E402
 from tests.dst.run import Plan  # noqa: E402
 from volcano_py.api import kinds  # noqa: E402
@@ -497,6 +498,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "finished pods keep their node": finished_pods_keep_their_node,
     "deleted pods stay in the model": deleted_pods_stay_in_the_model,
     "changed nodes are not noticed": changed_nodes_are_not_noticed,
+    **claim_mutations.MUTATIONS,
 }
 """What becomes wrong, and how."""
 

@@ -213,14 +213,23 @@ def _delete(namespace: str, name: str, uid: str) -> list[Instruction]:
     ]
 
 
+def _orphans(seen: Observed, status: CronJobStatus) -> list[str]:
+    """The names of the Jobs that run and are not in `status.active`: the controller ended, or the API server rejected
+    the status, after the Job was created."""
+    active = {one.uid for one in status.active or ()}
+    return [
+        job.metadata.name
+        for job in seen.jobs
+        if job.status.state.phase not in FINISHED and job.metadata.uid not in active
+    ]
+
+
 def _check_active(seen: Observed, decision: Decision) -> None:
     """Report Jobs that the status does not list; remove Jobs from it that no longer exist."""
     status = decision.status
-    active = {one.uid for one in status.active or ()}
-    for job in seen.jobs:
-        if job.status.state.phase not in FINISHED and job.metadata.uid not in active:
-            message = f"job {job.metadata.name} runs but is not in status.active"
-            decision.instructions.append(Emit("Warning", "OrphanedJob", message, once=True))
+    for name in _orphans(seen, status):
+        message = f"job {name} runs but is not in status.active"
+        decision.instructions.append(Emit("Warning", "OrphanedJob", message, once=True))
     there = {job.metadata.uid for job in seen.jobs}
     for one in status.active or ():
         if one.uid not in there:
@@ -243,8 +252,9 @@ def _schedule(seen: Observed, decision: Decision, table: Timetable) -> None:
     name = manifest["metadata"]["name"]
     if any(one.name == name for one in status.active or ()):
         return
-    if spec.concurrency_policy == "Forbid" and status.active:
-        message = f"not started: {status.active[0].name} still runs, and concurrencyPolicy is Forbid"
+    running = [one.name for one in status.active or ()] or _orphans(seen, status)
+    if spec.concurrency_policy == "Forbid" and running and name not in running:
+        message = f"not started: {running[0]} still runs, and concurrencyPolicy is Forbid"
         decision.instructions.append(Emit("Warning", "ForbidConcurrent", message, once=True))
         return
     if spec.concurrency_policy == "Replace" and status.active:
