@@ -6,12 +6,13 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from volcano_py.api.batch import Job, JobSpec, JobState, JobStatus
+from volcano_py.api.batch import CronJob, CronJobSpec, Job, JobSpec, JobState, JobStatus
 from volcano_py.api.bus import Command
 from volcano_py.api.kinds import COMMAND, HYPERNODE, POD, PODGROUP
 from volcano_py.api.meta import ObjectMeta, parse_time
 from volcano_py.api.scheduling import PodGroup
 from volcano_py.api.topology import HyperNode, HyperNodeSpec
+from volcano_py.controllers.cronjob.controller import CronJobController
 from volcano_py.controllers.executor import Executor
 from volcano_py.controllers.garbage import GarbageController
 from volcano_py.controllers.hypernode.controller import HyperNodeController
@@ -147,3 +148,20 @@ async def test_a_hypernode_whose_status_is_not_accepted_is_tried_less_and_less_o
     for _ in range(4):
         await controller.process("status/h")
     assert delays == sorted(set(delays)) and delays[3] == 8 * delays[0]
+
+
+async def test_a_cronjob_is_reconciled_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day was an hour behind when the next start was computed, and was corrected. Found by the
+    simulation."""
+    now = parse_time("2026-01-01T00:00:00Z")
+    cronjob = CronJob(
+        metadata=ObjectMeta(name="c", namespace="default", uid="1", creation_timestamp="2026-01-01T00:00:00Z"),
+        spec=CronJobSpec(schedule="@every 1h"),
+    )
+    mirror = SimpleNamespace(get=lambda _: cronjob, by_index=lambda _: [], on=lambda **_: None)
+    cluster = SimpleNamespace(mirror=lambda _: mirror, executor=AsyncMock())
+    controller = CronJobController(cast(Any, cluster), clock=lambda: now)
+    delays: list[float] = []
+    monkeypatch.setattr(controller.queue, "add_after", lambda key, seconds: delays.append(seconds))
+    await controller.process("default/c")
+    assert delays == [60.0]

@@ -34,6 +34,7 @@ def volumes_have_no_limit() -> None:
 
     NodeVolumeLimitsRule.filter = filter_all  # type: ignore[method-assign]
     NodeVolumeLimitsRule.filter_node = lambda *_: 0  # type: ignore[method-assign]
+    Storage.limits = lambda *_: {}  # type: ignore[method-assign]
 
 
 def claims_for_one_pod_are_shared() -> None:

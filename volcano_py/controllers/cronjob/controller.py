@@ -21,8 +21,8 @@ from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-LONGEST_SLEEP = 600.0
-"""Maximum seconds until a CronJob is reconciled again: the clock of the node may change."""
+LONGEST_SLEEP = 60.0
+"""Maximum seconds until a CronJob is reconciled again: the time of day may be corrected meanwhile."""
 
 
 class CronJobController:
