@@ -20,6 +20,7 @@ from volcano_py.scheduler.model.claims.extended_resources import (
     claim_to_create,
 )
 from volcano_py.scheduler.model.claims.group_claims import belongs_to_group, is_reserved_for_group
+from volcano_py.scheduler.model.claims.storage import share
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, PreBindStep
 
 KINDS = frozenset(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"))
@@ -247,12 +248,7 @@ class ResourceClaims:
     def use(self, pod: core.Pod, used: bool) -> None:
         """Record that a pod uses its claims, or no longer does."""
         for _, name in claim_names(pod):
-            users = self.users[f"{pod.metadata.namespace}/{name}"]
-            self.touched |= users
-            if used:
-                users.add(pod.metadata.key)
-            else:
-                users.discard(pod.metadata.key)
+            self.touched |= share(self.users[f"{pod.metadata.namespace}/{name}"], pod.metadata.key, used)
 
     # ---- binds in flight -----------------------------------------------------------------------------------
 

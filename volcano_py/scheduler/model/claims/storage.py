@@ -48,6 +48,16 @@ def claim_names(pod: core.Pod) -> list[tuple[str, bool]]:
     return found
 
 
+def share(users: set[str], pod: str, used: bool) -> set[str]:
+    """Add a pod to the users of a claim, or remove it; returns the pods that depend on whether the claim is shared. That
+    includes the pod itself, whose demand was determined before it was a user."""
+    if not used:
+        users.discard(pod)
+        return users
+    users.add(pod)
+    return users if len(users) > 1 else set()
+
+
 class Storage:
     """Lookups over `objects` (by kind and key), and the assumptions of binds in flight."""
 
@@ -203,13 +213,7 @@ class Storage:
         """Record that a pod uses its claims, or no longer does."""
         key = pod.metadata.key
         for name, _ in claim_names(pod):
-            users = self.users[f"{pod.metadata.namespace}/{name}"]
-            # The other pods of a claim depend on whether it is shared.
-            self.touched |= users
-            if used:
-                users.add(key)
-            else:
-                users.discard(key)
+            self.touched |= share(self.users[f"{pod.metadata.namespace}/{name}"], key, used)
 
     # ---- binds in flight -----------------------------------------------------------------------------------
 
