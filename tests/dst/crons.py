@@ -66,10 +66,14 @@ class CronJobs:
         uid, at = cron["uid"], job["metadata"]["annotations"][SCHEDULED]
         self._started[uid] = now
         wrong = []
-        if (uid, at) in self._starts and now - restored_at > 60:
+        found = self._server.objects(KIND).get(f"default/{cron['name']}", {})
+        last = (found.get("status") or {}).get("lastScheduleTime")
+        # As in Kubernetes, only the status says which time has had its Job, when that Job is gone.
+        noted = bool(last) and datetime.fromisoformat(last) >= datetime.fromisoformat(at)
+        if (uid, at) in self._starts and noted and now - restored_at > 60:
             wrong.append(f"CronJob {cron['name']} starts a second Job for {at}")
         self._starts.add((uid, at))
-        spec = self._server.objects(KIND).get(f"default/{cron['name']}", {}).get("spec") or {}
+        spec = found.get("spec") or {}
         if spec.get("concurrencyPolicy") == "Forbid":
             others = [name for name, one in self._jobs(uid).items() if one["metadata"]["uid"] != job["metadata"]["uid"]]
             if others and now - restored_at > 60:

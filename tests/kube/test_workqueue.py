@@ -112,3 +112,13 @@ async def test_conflicts_are_retried_at_once_and_then_with_back_off(monkeypatch)
     queue.forget("a")
     queue.add_after_conflict("a")
     assert delays[-1] == 0.02
+
+
+async def test_no_retry_waits_for_more_than_a_minute(monkeypatch):
+    """client-go's limit is 1,000 s: what the API server rejected for long was not tried again for as long."""
+    queue = WorkQueue()
+    delays = []
+    monkeypatch.setattr(queue, "add_after", lambda key, seconds: delays.append(seconds))
+    for _ in range(30):
+        queue.add_rate_limited("a")
+    assert max(delays) == 60.0

@@ -19,6 +19,9 @@ K = TypeVar("K", bound=Hashable)
 FIRST_CONFLICT, LONGEST_CONFLICT = 0.02, 10.0
 """Seconds before a retry after a conflict: the watch usually delivers the newer version within the first ones."""
 
+LONGEST_RETRY = 60.0
+"""Seconds between two retries, at most: a key is processed within a minute of the end of the cause. client-go: 1,000."""
+
 
 class ShutDown(Exception):
     """Raised by `get` when the queue was shut down and is empty."""
@@ -31,7 +34,7 @@ class WorkQueue(Generic[K]):
         self,
         *,
         first_retry: float = 0.005,
-        longest_retry: float = 1000.0,
+        longest_retry: float = LONGEST_RETRY,
         qps: float = 10.0,
         burst: int = 100,
     ) -> None:

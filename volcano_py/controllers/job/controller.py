@@ -49,8 +49,7 @@ RESTARTS = (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PART
 MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
-LONGEST_RETRY = 60.0
-LONGEST_PAUSE = 600.0
+LONGEST_PAUSE = 60.0
 """Seconds after which the end of a limit is computed again, because the time of day may be set."""
 
 
@@ -78,7 +77,7 @@ class JobController:
 
         `clock` is for timestamps, `steady` for pauses: the time of day may be set back.
         """
-        self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
+        self.queue: WorkQueue[str] = WorkQueue()
         self.workers = workers
         self._max_requeue = max_requeue
         self._on_max_run_time = on_max_run_time

@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 COUNTED_AFTER = 0.2
 """Seconds in which changes of what a queue contains are collected: each pod changes it several times."""
-LONGEST_RETRY = 60.0
-"""Seconds between two attempts of a synchronization that is denied repeatedly, at most."""
 
 
 class QueueController:
@@ -49,7 +47,7 @@ class QueueController:
         """An action is dropped after `max_requeue` failed attempts; a negative number means never. `single_pods_of`:
         the schedulers whose pods without a PodGroup count as well. `workloads`: also those of ReplicaSets and
         StatefulSets inherit their queue (feature gate WorkLoadSupport)."""
-        self.queue: WorkQueue[str] = WorkQueue(longest_retry=LONGEST_RETRY)
+        self.queue: WorkQueue[str] = WorkQueue()
         self.workers = workers
         self._max_requeue = max_requeue
         self._executor = cluster.executor
