@@ -20,7 +20,7 @@ FIRST_CONFLICT, LONGEST_CONFLICT = 0.02, 10.0
 """Seconds before a retry after a conflict: the watch usually delivers the newer version within the first ones."""
 
 LONGEST_RETRY = 60.0
-"""Seconds between two retries, at most: a key is processed within a minute of the end of the cause. client-go: 1,000."""
+"""Seconds between two retries, at most: what ends is noticed within a minute. client-go: 1,000."""
 
 
 class ShutDown(Exception):

@@ -49,8 +49,11 @@ def claim_names(pod: core.Pod) -> list[tuple[str, bool]]:
 
 
 def share(users: set[str], pod: str, used: bool) -> set[str]:
-    """Add a pod to the users of a claim, or remove it. Returns the pods that depend on whether the claim is shared: also
-    the pod itself, whose demand was determined before it was a user."""
+    """Add a pod to the users of a claim, or remove it.
+
+    Returns the pods that depend on whether the claim is shared: also the pod itself, whose demand was determined before
+    it was a user.
+    """
     if not used:
         users.discard(pod)
         return users
