@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from tests.dst import manifests
+from tests.dst.commands import Commands
 from tests.dst.crons import CronJobs
 from tests.dst.devices import Devices
 from tests.dst.faults import Faults, Kind
@@ -76,6 +77,7 @@ class Cluster:
         self.topology = Topology(server, seed, self._request)
         self.crons = CronJobs(server, seed, self._request)
         self.shards = Shards(server, seed, self._request)
+        self.commands = Commands(server, seed, self._request)
         self.controllers = tuple(
             name
             for part, name in (
@@ -230,6 +232,7 @@ class Cluster:
             await self._edit_queue(random)
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
+        await self.commands.step(number)
 
     async def create_job(self, random: Random, number: int) -> None:
         """A Job."""

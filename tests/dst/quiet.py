@@ -56,7 +56,7 @@ class Quiet:
         left = [f"{text} fit, and are not bound" for text in what_fits(objects, alone)]
         for key, job in self.run.server.objects("jobs.batch.volcano.sh").items():
             left += self._job(key, job, objects)
-        return left + self.run.cluster.topology.left()
+        return left + self.run.cluster.topology.left() + self.run.cluster.commands.left()
 
     def _job(self, key: str, job: dict[str, Any], objects: Objects) -> list[str]:
         """A Job whose PodGroup is admitted has its pods."""
