@@ -18,6 +18,7 @@ from tests.dst.crons import CronJobs
 from tests.dst.devices import Devices
 from tests.dst.faults import Faults, Kind
 from tests.dst.manifests import Manifest
+from tests.dst.native_gangs import NativeGangs
 from tests.dst.oracle import active, amount, requests
 from tests.dst.server import ApiServer
 from tests.dst.shards import Shards
@@ -77,6 +78,7 @@ class Cluster:
         self.topology = Topology(server, seed, self._request)
         self.crons = CronJobs(server, seed, self._request)
         self.shards = Shards(server, seed, self._request)
+        self.native = NativeGangs(server, seed, self._request)
         self.commands = Commands(server, seed, self._request)
         self.controllers = tuple(
             name
@@ -119,6 +121,7 @@ class Cluster:
         await self.storage.begin()
         await self.devices.begin()
         await self.topology.begin()
+        await self.native.begin()
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
             await self._create_node(manifests.node(f"n{i}", random))
@@ -269,6 +272,10 @@ class Cluster:
             for pod in pods:
                 pod["spec"]["priorityClassName"] = priority
         first = random.random() < 0.85
+        if self.native.is_native(name):
+            if await self.native.create(group, pods):
+                await self._create_pods(pods, name)
+            return
         if first and await self._call("POST", GROUPS, group) >= 400:
             return
         await self._create_pods(pods, name)
@@ -340,6 +347,7 @@ class Cluster:
                 await self._call("DELETE", f"{CORE}/pods/{key.partition('/')[2]}", at_once(pod["metadata"]["uid"]))
         await self.storage.tidy()
         await self.devices.tidy()
+        await self.native.tidy()
 
     async def _edit_queue(self, random: Random) -> None:
         queues = sorted(n for n in self.server.objects("queues.scheduling.volcano.sh") if n not in ("root", "default"))
@@ -470,6 +478,8 @@ class Cluster:
             made["spec"]["volumes"] = volumes
         if claims := old["spec"].get("resourceClaims"):
             made["spec"]["resourceClaims"] = claims
+        if native := old["spec"].get("schedulingGroup"):
+            made["spec"]["schedulingGroup"] = native
         await self._call("DELETE", f"{CORE}/pods/{name}", at_once(old["metadata"]["uid"]))
         await self._call("POST", f"{CORE}/pods", made)
 

@@ -20,7 +20,7 @@ JOBS, KIND = "jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh"
 SCHEDULED = "volcano.sh/cronjob-scheduled-timestamp"
 EVERY = 40
 """Seconds between two starts."""
-ENDED = ("Completed", "Failed", "Terminated", "Aborted")
+ENDED = ("Completed", "Failed", "Terminated")
 SUSPENDED_AT = 70.0
 """Seconds after the faults until which CronJobs start Jobs."""
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
-from tests.dst import devices_oracle, shards, storage_oracle
+from tests.dst import devices_oracle, native_gangs, shards, storage_oracle
 from tests.dst.manifests import PROFILE
 from tests.dst.oracle import ENDED, Amounts, Object, active, amount, group_of, host_ports, requests, stand_in
 
@@ -23,7 +23,8 @@ _SINGLE: Object = {"metadata": {}, "spec": {}}
 
 def _is_single(pod: Object) -> bool:
     annotations = pod["metadata"].get("annotations") or {}
-    return pod["spec"].get("schedulerName") == PROFILE and "scheduling.k8s.io/group-name" not in annotations
+    grouped = "scheduling.k8s.io/group-name" in annotations or native_gangs.key_of(pod)
+    return pod["spec"].get("schedulerName") == PROFILE and not grouped
 
 
 class State:
@@ -33,7 +34,9 @@ class State:
         self.pods = objects["pods"]
         plain = {group_of(pod): group for pod in self.pods.values() if (group := stand_in(pod)) is not None}
         single = {group_of(pod): _SINGLE for pod in self.pods.values() if _is_single(pod)}
+        native = [native_gangs.as_group(group) for group in objects.get(native_gangs.KIND, {}).values()]
         self.groups = plain | single | objects["podgroups.scheduling.volcano.sh"]
+        self.groups |= {f"{group['metadata']['namespace']}/{group['metadata']['name']}": group for group in native}
         self.queues = objects["queues.scheduling.volcano.sh"]
         self.nodes = {name: node for name, node in objects["nodes"].items() if _usable(node)}
         if objects.get(shards.KIND):

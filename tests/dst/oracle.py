@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from tests.dst import devices_oracle, shards, storage_oracle
+from tests.dst import devices_oracle, native_gangs, shards, storage_oracle
 
 Object = dict[str, Any]
 Amounts = dict[str, Fraction]
@@ -72,6 +72,8 @@ def active(pod: Object) -> bool:
 
 def group_of(pod: Object) -> str:
     """The PodGroup of a pod, `namespace/name`. A plain pod has none; then the name is that which it would have."""
+    if native := native_gangs.key_of(pod):
+        return native
     name = (pod["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name", "")
     return f"{pod['metadata']['namespace']}/{name or 'podgroup-' + pod['metadata']['uid']}"
 
@@ -79,7 +81,8 @@ def group_of(pod: Object) -> str:
 def stand_in(pod: Object) -> Object | None:
     """What the PodGroup of a plain pod would be; None for a pod that names one, or of another scheduler."""
     annotations = pod["metadata"].get("annotations") or {}
-    if "scheduling.k8s.io/group-name" in annotations or pod["spec"].get("schedulerName") != "volcano":
+    grouped = "scheduling.k8s.io/group-name" in annotations or native_gangs.key_of(pod)
+    if grouped or pod["spec"].get("schedulerName") != "volcano":
         return None
     queue = annotations.get("scheduling.volcano.sh/queue-name", "default")
     return {"metadata": {}, "spec": {"minMember": 1, "queue": queue}}
@@ -160,6 +163,8 @@ class Oracle:
 
     def observe(self, now: float, writer: str, kind: str, type_: str, obj: Object) -> None:
         """One write to the store: the object after it, or the last state of a deleted one."""
+        if kind == native_gangs.KIND:
+            kind, obj = "podgroups.scheduling.volcano.sh", native_gangs.as_group(obj)
         key = _key(obj)
         before = self.objects[kind].get(key)
         if kind in CLAIMED:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from tests.dst import crons, pipes, shards, virtual
+from tests.dst import crons, native_gangs, pipes, shards, virtual
 from tests.dst.cluster import Cluster
 from tests.dst.faults import Faults, Kind
 from tests.dst.loop import SimulatedLoop
@@ -35,6 +35,7 @@ OBSERVED = (
     "queues.scheduling.volcano.sh",
     *CLAIMED,
     shards.KIND,
+    native_gangs.KIND,
 )
 """The collections whose writes the oracle observes."""
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")

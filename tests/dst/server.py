@@ -17,11 +17,13 @@ from multidict import CIMultiDict, MultiDict
 
 from tests.dst.virtual import PROCESS
 from volcano_py.sandbox import volcano
+from volcano_py.sandbox.apiserver.apimachinery.features import OF_VERSION
 from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
 from volcano_py.sandbox.apiserver.http.server import Server
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import User
 
+KUBERNETES = "1.37"
 GROUPS = ("system:masters", "system:authenticated")
 SENDER: contextvars.ContextVar[str] = contextvars.ContextVar("sender", default="")
 """The process of this request."""
@@ -119,7 +121,7 @@ class ApiServer:
     """The store and the handlers. `serve` answers one request."""
 
     def __init__(self, users: tuple[str, ...]) -> None:
-        self.api: Api = new_api()
+        self.api: Api = new_api(features=frozenset(OF_VERSION[KUBERNETES]), kubernetes=KUBERNETES)
         self.server: Server = new_server(self.api, {name: User(name, GROUPS) for name in users})
         self.server.watchers = InOrder()  # type: ignore[assignment]
         namespace = {

@@ -25,15 +25,17 @@ def begin_cycle(model: Cluster, configuration: Configuration, now: float, keys: 
     model.cycle += 1
     model.use_rules(configuration)
     deviations, claims = configuration.deviations, model.claims
-    claims.count_all_drivers(not deviations.known_drivers)
-    claims.serve_extended_resources(deviations.extended_resource_claims and _allocates_devices(configuration))
+    limits = _enables(configuration, "predicate.NodeVolumeLimitsEnable")
+    claims.count_volumes(not (deviations.volumes_count_once and limits), not deviations.known_drivers)
+    claims.serve_extended_resources(
+        deviations.extended_resource_claims and _enables(configuration, "predicate.DynamicResourceAllocationEnable")
+    )
     claims.settle()
     model.nominations.grow_older(now)
     model.keep(SettledJobs).refresh(model, configuration)
 
 
-def _allocates_devices(configuration: Configuration) -> bool:
-    """Whether the plugin predicates serves claims for devices."""
+def _enables(configuration: Configuration, key: str) -> bool:
+    """Whether the plugin predicates is configured, and an argument that is true by default is not false."""
     options = (option for tier in configuration.tiers for option in tier if option.name == "predicates")
-    key = "predicate.DynamicResourceAllocationEnable"
     return any(get_bool(option.arguments.get(key)) is not False for option in options)

@@ -56,6 +56,7 @@ class Deviations:
     known_drivers: bool = _on(
         "a volume counts against a node's limit only if some node has its driver, so that local volumes can be used"
     )
+    volumes_count_once: bool = _on("a volume that several pods of a node use counts once against the limit of the node")
     shared_claims: bool = _on("pods that share an unbound claim can be bound in one cycle")
     pipelined_claims: bool = _on("a pod that waits for capacity on a node keeps the volumes and devices it needs there")
     scored_claims: bool = _on("a pod with allocated and new ResourceClaims is placed even if several nodes accept it")

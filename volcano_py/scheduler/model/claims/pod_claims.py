@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.claims.device_selectors import DeviceSelectors
 from volcano_py.scheduler.model.claims.extended_amounts import ExtendedAmounts
 from volcano_py.scheduler.model.claims.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.claims.storage import IGNORED_PROVISIONERS, Storage
-from volcano_py.scheduler.model.claims.volume_demand import volume_demand
+from volcano_py.scheduler.model.claims.volume_demand import Counting, volume_demand
 from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
@@ -45,20 +45,23 @@ class PodClaims:
         """The generation of the extended resources for which the demands of all pods were determined."""
         extended.switch(self._can_extend)
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
-        self._only_known_drivers = True
+        self._counting = Counting.NONE
+        """Which volumes are resources of their pods."""
 
     def demand(self, pod: core.Pod) -> PodClaimDemand:
         """The current requirements of a pod's claims. Raises ValueError if a claim is invalid for the pod."""
         if not pod.spec.volumes and not pod.spec.resource_claims and not self.resource_claims.extended.of_pod(pod):
             return NONE
-        volumes = volume_demand(pod, self.storage, self._ignored, self._only_known_drivers)
+        volumes = volume_demand(pod, self.storage, self._ignored, self._counting)
         devices = self.resource_claims.demand(pod)
         return PodClaimDemand(volumes, devices) if volumes is not None or devices is not None else NONE
 
-    def count_all_drivers(self, all_drivers: bool) -> None:
-        """Also count volumes of drivers that no node has: their pods then fit nowhere."""
-        if all_drivers == self._only_known_drivers:
-            self._only_known_drivers = not all_drivers
+    def count_volumes(self, on: bool, all_drivers: bool) -> None:
+        """Count volumes as resources of their pods, as Volcano does, also those of drivers that no node has: such pods
+        fit nowhere."""
+        counting = Counting.NONE if not on else Counting.ALL if all_drivers else Counting.KNOWN_DRIVERS
+        if counting != self._counting:
+            self._counting = counting
             self.storage.all_touched = True
 
     def serve_extended_resources(self, on: bool) -> None:

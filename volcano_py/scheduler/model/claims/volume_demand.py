@@ -7,6 +7,7 @@ for the same type of volume are equal for nodes, so the demand without the claim
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,16 @@ ZONE_LABELS = (
     "topology.kubernetes.io/region",
 )
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class Counting(Enum):
+    """Which volumes Volcano counts as resources of their pods, each for every pod that uses it. kube-scheduler counts
+    none: its NodeVolumeLimits counts a volume once on each node."""
+
+    NONE = 0
+    KNOWN_DRIVERS = 1
+    """Those whose driver some node has."""
+    ALL = 2
 
 
 class WaitingClaim(NamedTuple):
@@ -87,19 +98,18 @@ class VolumeDemand(NamedTuple):
 
 
 def volume_demand(
-    pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], only_known_drivers: bool
+    pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], counting: Counting
 ) -> VolumeDemand | None:
     """The demand of a pod; None if it has no claims and no volumes that concern nodes.
 
-    `only_known_drivers`: volumes count only if some node has their driver. Raises ValueError for an ephemeral volume
-    whose claim belongs to another object.
+    Raises ValueError for an ephemeral volume whose claim belongs to another object.
     """
     names = claim_names(pod)
     inline = [source for volume in pod.spec.volumes or () if (source := csi_source(volume)) is not None]
     disks = tuple(volume for volume in pod.spec.volumes or () if is_disk(volume))
     if not names and not inline and not disks:
         return None
-    found = _Reader(pod, of, ignored_provisioners, only_known_drivers).read(names)
+    found = _Reader(pod, of, ignored_provisioners, counting).read(names)
     if inline or disks:
         handles = {*found.handles, *((driver, handle, False) for driver, handle in inline)}
         found = found._replace(handles=tuple(sorted(handles)), disks=disks)
@@ -115,11 +125,12 @@ def is_disk(volume: core.Volume) -> bool:
 class _Reader:
     """Reads the claims of one pod."""
 
-    def __init__(self, pod: core.Pod, of: Storage, ignored: frozenset[str], only_known_drivers: bool) -> None:
+    def __init__(self, pod: core.Pod, of: Storage, ignored: frozenset[str], counting: Counting) -> None:
         self._pod = pod
         self._of = of
         self._ignored = ignored
-        self._known_drivers = of.drivers() if only_known_drivers else None
+        self._counting = counting
+        self._known_drivers = of.drivers() if counting is Counting.KNOWN_DRIVERS else None
         self._problem = self._immediate = self._zone_problem = ""
         self._bound: list[storage.PersistentVolume] = []
         self._missing = False
@@ -267,7 +278,7 @@ class _Reader:
         limited = storage_class.provisioner if volume is None and storage_class is not None else driver
         self._handles.append((DRIVERS.get(limited, limited), handle, alone))
         known = self._known_drivers is None or driver in self._known_drivers
-        if driver not in self._ignored and known:
+        if self._counting is not Counting.NONE and driver not in self._ignored and known:
             self._counted.append(VOLUME_RESOURCE + driver.replace("/", "-"))
 
     def _read_zone(

@@ -1,0 +1,80 @@
+"""PodGroups of scheduling.k8s.io in a quarter of the runs, as Kubernetes 1.37 serves them, and the controller that
+protects them, which is that of the sandbox. To the oracle they are gangs like those of Volcano."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.dst.server import ApiServer
+from tests.dst.storage import Call
+from tests.dst.virtual import chance
+from volcano_py.sandbox.controllers.resource import group_protection
+from volcano_py.sandbox.controllers.runtime import runner
+from volcano_py.sandbox.controllers.runtime.owners import Owners
+
+Object = dict[str, Any]
+
+SHARE = 0.25
+"""Of the runs that have such groups."""
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+KIND = "podgroups.scheduling.k8s.io"
+QUEUE = "volcano.sh/queue-name"
+
+
+class NativeGangs:
+    """The native gangs of a run. Without them, each method does nothing."""
+
+    def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
+        self._used = chance(seed, "native gangs") < SHARE
+        self._server = server
+        self._seed = seed
+        self._call = call
+
+    async def begin(self) -> None:
+        """The controller that protects the groups of pods."""
+        if self._used:
+            owners = Owners(self._server.api.store)
+            owners.start()
+            runner.start([group_protection.controller(self._server.api)], self._server.api.store, owners)
+
+    def is_native(self, name: str) -> bool:
+        """Whether a gang has a PodGroup of this API."""
+        return self._used and chance(self._seed, "native", name) < 0.5
+
+    async def create(self, group: Object, pods: list[Object]) -> bool:
+        """Create the PodGroup of a gang instead of Volcano's, and let its pods name it."""
+        name, spec = group["metadata"]["name"], group["spec"]
+        wanted: Object = {"schedulingPolicy": {"gang": {"minCount": spec["minMember"]}}}
+        if "priorityClassName" in spec:
+            wanted["priorityClassName"] = spec["priorityClassName"]
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "labels": {QUEUE: spec["queue"]}},
+            "spec": wanted,
+        }
+        for pod in pods:
+            del pod["metadata"]["annotations"]
+            pod["spec"]["schedulingGroup"] = {"podGroupName": name}
+        return await self._call("POST", GROUPS, body, "user") < 400
+
+    async def tidy(self) -> None:
+        """Delete the groups whose pods are gone."""
+        named = {key_of(pod) for pod in self._server.objects("pods").values()}
+        for group in self._server.objects(KIND).values():
+            name = group["metadata"]["name"]
+            if f"default/{KIND} {name}" not in named and not group["metadata"].get("deletionTimestamp"):
+                await self._call("DELETE", f"{GROUPS}/{name}", None, "user")
+
+
+def key_of(pod: Object) -> str:
+    """The key of a pod's native group among the groups of the oracle; empty if it names none."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
+    return f"{pod['metadata']['namespace']}/{KIND} {name}" if name else ""
+
+
+def as_group(group: Object) -> Object:
+    """A native group as a PodGroup of Volcano."""
+    metadata, policy = group["metadata"], group["spec"]["schedulingPolicy"]
+    spec = {"minMember": policy["gang"]["minCount"], "queue": (metadata.get("labels") or {}).get(QUEUE, "default")}
+    return {"metadata": {**metadata, "name": f"{KIND} {metadata['name']}"}, "spec": spec}
