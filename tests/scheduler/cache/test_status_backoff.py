@@ -106,3 +106,18 @@ async def test_an_object_that_was_deleted_before_the_rejection_leaves_nothing() 
     t.backoff.rejected(condition("a"))
     await t.until_over()
     assert t.backoff._entries == {} and t.again == [condition("a")]
+
+
+async def test_of_two_conflicts_the_one_from_the_newest_version_counts() -> None:
+    """The result of an older write arrived last. A PodGroup stayed Inqueue while its pods ran. Found by the
+    simulation."""
+    t = Trial()
+    t.versions["ns/g"] = "2"
+    for version in ("2", "1"):
+        status = PodGroupStatus("ns", "g", "u", {"phase": "Running"}, False, version)
+        t.backoff.rejected(status, conflict=True)
+    await t.until_over()
+    assert len(t.again) == 1
+    t.backoff.rejected(PodGroupStatus("ns", "g", "u", {"phase": "Running"}, False, "1"), conflict=True)
+    await t.until_over()
+    assert len(t.again) == 1

@@ -48,6 +48,9 @@ class _Entry:
         self.timer: asyncio.TimerHandle | None = None
         self.rejected: Operation | None = None
         """The operation that is decided again when the pause is over; None: there is no pause."""
+        self.decided_from: set[str] = set()
+        """The versions from which those were decided that were rejected since the last pause; "": decide again whatever
+        the version is."""
         self.held: Operation | None = None
         self.holds = False
 
@@ -94,11 +97,12 @@ class StatusBackoff:
         entry = self._entries.setdefault(_key(op), _Entry())
         entry.failures += 1
         entry.rejected = op
+        entry.decided_from.add(getattr(op, "resource_version", "") if conflict else "")
         entry.holds = not conflict
         if entry.timer is not None:
             entry.timer.cancel()
         pause = min(MAX_PAUSE, self._first_pause * 2 ** min(entry.failures - 1, 10))
-        entry.timer = asyncio.get_running_loop().call_later(pause, self._due, _key(op), conflict)
+        entry.timer = asyncio.get_running_loop().call_later(pause, self._due, _key(op))
 
     def succeeded(self, op: Operation) -> None:
         """A write has succeeded: what was rejected before no longer counts."""
@@ -120,20 +124,18 @@ class StatusBackoff:
         if entry is not None and entry.timer is not None:
             entry.timer.cancel()
 
-    def _due(self, key: Key, conflict: bool) -> None:
+    def _due(self, key: Key) -> None:
         entry = self._entries[key]
-        op, held = entry.rejected, entry.held
-        entry.rejected, entry.held, entry.holds, entry.timer = None, None, False, None
+        op, held, decided_from = entry.rejected, entry.held, entry.decided_from
+        entry.rejected, entry.held, entry.holds, entry.timer, entry.decided_from = None, None, False, None, set()
         newest = self._version(*key[1:])
         if newest is None:
             # Deleted before the rejection. Its failures no longer count, and `deleted` is not called again.
             self._drop(key)
         if held is not None:
             self._emit([held])
-        elif op is not None:
-            decided = getattr(op, "resource_version", "")
-            if not (conflict and decided and newest != decided):
-                self._retry(op)
+        elif op is not None and ("" in decided_from or newest in decided_from):
+            self._retry(op)
 
 
 def _key(op: Operation) -> Key:
