@@ -18,6 +18,8 @@ SHARE = 0.25
 """Of the runs that have such groups."""
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 KIND = "podgroups.scheduling.k8s.io"
+JOB = "podgroup.scheduling.k8s.io"
+"""Part of the key of such a group's job in the model."""
 QUEUE = "volcano.sh/queue-name"
 
 

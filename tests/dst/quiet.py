@@ -171,7 +171,7 @@ def model_of(replica: SchedulerReplica) -> dict[str, Any]:
         found[f"pod {key}"] = (task.uid, str(task.status), task.node)
     for key, job in model.jobs.items():
         # The phase of a native gang is in no object: each session derives it.
-        in_object = job.pod_group is not None and native_gangs.KIND not in f"{key}"
+        in_object = job.pod_group is not None and native_gangs.JOB not in key
         phase = job.pod_group.status.phase if in_object else None
         found[f"job {key}"] = (phase, sorted(model_tasks(job)))
     for name, queue in model.queues.items():
