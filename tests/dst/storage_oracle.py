@@ -90,7 +90,7 @@ class Volumes:
             if node_of(volume) and not spec.get("claimRef") and status.get("phase") == "Available":
                 self._free[node_of(volume)] += 1
         self._chosen: dict[str, str] = {}
-        """By claim: the node of the local volume that it gets in this search."""
+        """By claim: the node for which it gets a volume in this search."""
 
     @contextmanager
     def placed(self, pod: Object, node: str) -> Iterator[bool]:
@@ -117,14 +117,15 @@ class Volumes:
         storage = self._objects[CLASSES].get(claim["spec"]["storageClassName"])
         if storage is None or storage["volumeBindingMode"] == "Immediate":
             return False
-        if storage["provisioner"] != "kubernetes.io/no-provisioner":
-            return self._attach(f"claim {key}", node)
+        local = storage["provisioner"] == "kubernetes.io/no-provisioner"
         if any((v["spec"].get("claimRef") or {}).get("uid") == claim["metadata"]["uid"]
                for v in self._objects[VOLUMES].values()):  # fmt: skip
             return False  # it is being bound
         if key in self._chosen:
             return self._chosen[key] == node
         self._chosen[key] = node
+        if not local:
+            return self._attach(f"claim {key}", node)
         self._free[node] -= 1
         return self._free[node] >= 0
 
