@@ -12,7 +12,9 @@ from volcano_py.controllers.hypernode.controller import HyperNodeController
 from volcano_py.kube.errors import Conflict
 from volcano_py.scheduler.cache.cache import Cache
 from volcano_py.scheduler.cache.shards import Shards
+from volcano_py.scheduler.cache.status_backoff import StatusBackoff
 from volcano_py.scheduler.dispatch.pre_bind.barriers import Barrier
+from volcano_py.scheduler.model.claims import resource_claims, storage
 from volcano_py.scheduler.model.claims.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.claims.storage import Storage
 from volcano_py.scheduler.noderules.volumes.volume_limits import NodeVolumeLimitsRule
@@ -51,6 +53,26 @@ def allocated_devices_are_not_assumed() -> None:
 
 def forgotten_devices_stay_assumed() -> None:
     ResourceClaims.forget = _nothing  # type: ignore[method-assign]
+
+
+def the_second_pod_of_a_claim_shares_it_not() -> None:
+    def share(users: set[str], pod: str, used: bool) -> set[str]:
+        others = users - {pod}
+        (users.add if used else users.discard)(pod)
+        return others
+
+    resource_claims.share = storage.share = share
+
+
+def an_older_conflict_counts() -> None:
+    original = StatusBackoff.rejected
+
+    def rejected(self: StatusBackoff, op: Any, conflict: bool = False) -> None:
+        for entry in self._entries.values():
+            entry.decided_from.clear()
+        original(self, op, conflict)
+
+    StatusBackoff.rejected = rejected  # type: ignore[method-assign]
 
 
 def nodes_of_other_shards_are_used() -> None:
@@ -96,6 +118,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "reserved volumes are not assumed": reserved_volumes_are_not_assumed,
     "allocated devices are not assumed": allocated_devices_are_not_assumed,
     "forgotten devices stay assumed": forgotten_devices_stay_assumed,
+    "the second pod of a claim does not share it": the_second_pod_of_a_claim_shares_it_not,
+    "the last conflict to arrive counts": an_older_conflict_counts,
     "nodes of other shards are used": nodes_of_other_shards_are_used,
     "a CronJob starts what it forbids": forbidden_starts_are_made,
     "a rejected nomination is forgotten": a_rejected_nomination_is_forgotten,

@@ -3,6 +3,7 @@ claims, which is that of the sandbox."""
 
 from __future__ import annotations
 
+from tests.dst.devices_oracle import EXTENDED
 from tests.dst.manifests import Manifest
 from tests.dst.server import ApiServer
 from tests.dst.storage import Call
@@ -34,7 +35,8 @@ class Devices:
         if not self.used:
             return
         expression = f"device.driver == '{DRIVER}'"
-        body = {"metadata": {"name": "dev"}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+        selectors = [{"cel": {"expression": expression}}]
+        body = {"metadata": {"name": "dev"}, "spec": {"selectors": selectors, "extendedResourceName": EXTENDED}}
         await self._call("POST", CLASSES, body, "user")
         for count in (1, 2):
             body = {"metadata": {"name": f"of-{count}"}, "spec": {"spec": _request(count)}}
@@ -58,10 +60,14 @@ class Devices:
         await self._call("POST", SLICES, {"metadata": {"name": f"{node}-devices"}, "spec": spec}, "node")
 
     async def dress(self, pods: list[Manifest], name: str) -> None:
-        """Give some pods a claim each, or all of them one claim."""
+        """Give some pods a claim each, or all of them one claim; some request devices as a resource."""
         if not self.used:
             return
         drawn = chance(self._seed, "devices of", name)
+        if drawn > 0.85:
+            for pod in pods:
+                for amounts in pod["spec"]["containers"][0]["resources"].values():
+                    amounts[EXTENDED] = "1"
         if drawn < 0.1:
             body = {"metadata": {"name": name}, "spec": _request(1)}
             if await self._call("POST", CLAIMS, body, "user") < 400:

@@ -15,6 +15,8 @@ Device = tuple[str, str, str]
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 KINDS = (CLAIMS, SLICES)
+EXTENDED = "example.com/device"
+"""The resource that devices provide: the scheduler creates a claim for a pod that requests it."""
 
 
 def claims_of(pod: Object) -> list[str | None]:
@@ -26,6 +28,17 @@ def claims_of(pod: Object) -> list[str | None]:
         name = entry.get("resourceClaimName") or made.get(entry["name"], {}).get("resourceClaimName")
         found.append(f"{space}/{name}" if name else None)
     return found
+
+
+def extended(pod: Object) -> int:
+    """How many devices a pod requests as a resource."""
+    return sum(int((c["resources"].get("requests") or {}).get(EXTENDED, 0)) for c in pod["spec"]["containers"])
+
+
+def extended_claim(pod: Object) -> str | None:
+    """The key of the claim for these devices; None before the scheduler has created it."""
+    name = ((pod.get("status") or {}).get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    return f"{pod['metadata']['namespace']}/{name}" if name else None
 
 
 def allocated(claim: Object) -> list[Device]:
@@ -46,7 +59,12 @@ def wrong_claim(claim: Object, objects: Objects) -> Iterator[str]:
 
 def wrong_bind(pod: Object, node: str, objects: Objects) -> Iterator[str]:
     """What is wrong with the claims of a pod that was bound just now."""
-    for key in claims_of(pod):
+    keys = claims_of(pod)
+    if extended(pod):
+        keys.append(extended_claim(pod))
+        if keys[-1] is None:
+            yield "has no claim for its devices"
+    for key in keys:
         claim = objects[CLAIMS].get(key or "")
         if claim is None or claim["metadata"].get("deletionTimestamp"):
             continue  # deleted by a user, a moment ago or while the bind was on its way
@@ -78,9 +96,17 @@ class FreeDevices:
         """Whether the claims of a pod can be allocated on a node; until the end of the block they are."""
         before = self._free[node], dict(self._chosen)
         try:
-            yield all(key is not None and self._use(key, node) for key in claims_of(pod))
+            yield self._takes(pod, node) and all(key is not None and self._use(key, node) for key in claims_of(pod))
         finally:
             self._free[node], self._chosen = before
+
+    def _takes(self, pod: Object, node: str) -> bool:
+        """Whether a node has the devices that a pod requests as a resource."""
+        count = extended(pod)
+        if count and extended_claim(pod) is not None:
+            return False  # its claim may be allocated on a node already
+        self._free[node] -= count
+        return self._free[node] >= 0 or not count
 
     def _use(self, key: str, node: str) -> bool:
         claim = self._claims.get(key)

@@ -52,11 +52,12 @@ def amount(text: Any) -> Fraction:
 
 
 def requests(pod: Object) -> Amounts:
-    """What a pod requests: its containers, and one of `pods`."""
+    """What a pod requests: its containers, and one of `pods`; without what devices provide."""
     total: Amounts = defaultdict(Fraction)
     for container in pod["spec"]["containers"]:
         for name, quantity in ((container.get("resources") or {}).get("requests") or {}).items():
-            total[name] += amount(quantity)
+            if name != devices_oracle.EXTENDED:
+                total[name] += amount(quantity)
     total["pods"] = Fraction(1)
     return total
 
