@@ -148,7 +148,7 @@ class ControllerReplica(Replica):
 
     async def _main(self, process: Process) -> None:
         controllers = ["job-controller", "queue-controller", "pg-controller", "gc-controller", *self.more]
-        options = ControllerOptions(watch_with_kopf=False, controllers=controllers)
+        options = ControllerOptions(watch_with_kopf=False, controllers=controllers, shard_sync_period=5.0)
         async with Client.for_flags(qps=options.kube_api_qps, burst=options.kube_api_burst) as client:
             with contextlib.suppress(asyncio.CancelledError):
                 await manager.run(client, options)
