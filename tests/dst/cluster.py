@@ -17,6 +17,7 @@ from tests.dst.commands import Commands
 from tests.dst.crons import CronJobs
 from tests.dst.devices import Devices
 from tests.dst.faults import Faults, Kind
+from tests.dst.flows import JobFlows
 from tests.dst.manifests import Manifest
 from tests.dst.native_gangs import NativeGangs
 from tests.dst.oracle import active, amount, requests
@@ -78,6 +79,7 @@ class Cluster:
         self.topology = Topology(server, seed, self._request)
         self.crons = CronJobs(server, seed, self._request)
         self.shards = Shards(server, seed, self._request)
+        self.flows = JobFlows(server, seed, self._request)
         self.native = NativeGangs(server, seed, self._request)
         self.commands = Commands(server, seed, self._request)
         self.controllers = tuple(
@@ -86,6 +88,8 @@ class Cluster:
                 (self.topology, "hyperNode-controller"),
                 (self.crons, "cronjob-controller"),
                 (self.shards, "sharding-controller"),
+                (self.flows, "jobflow-controller"),
+                (self.flows, "jobtemplate-controller"),
             )
             if part.used
         )
@@ -122,6 +126,7 @@ class Cluster:
         await self.devices.begin()
         await self.topology.begin()
         await self.native.begin()
+        await self.flows.begin()
         # Few nodes, so that jobs of a higher priority find them full.
         for i in range(random.choice((1, 2, 2)) if random.random() < 0.5 else random.randint(2, 5)):
             await self._create_node(manifests.node(f"n{i}", random))
@@ -236,6 +241,7 @@ class Cluster:
         elif drawn > 0.99:
             await self._call("POST", HYPERNODES, manifests.hyper_node(f"h{number}", random))
         await self.commands.step(number)
+        await self.flows.step(number)
 
     async def create_job(self, random: Random, number: int) -> None:
         """A Job."""

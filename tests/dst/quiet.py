@@ -64,7 +64,8 @@ class Quiet:
         left = [f"{text} fit, and are not bound" for text in what_fits(objects, alone)]
         for key, job in self.run.server.objects("jobs.batch.volcano.sh").items():
             left += self._job(key, job, objects)
-        return left + self.run.cluster.topology.left() + self.run.cluster.commands.left()
+        cluster = self.run.cluster
+        return left + cluster.topology.left() + cluster.commands.left() + cluster.flows.left()
 
     def _job(self, key: str, job: dict[str, Any], objects: Objects) -> list[str]:
         """A Job whose PodGroup is admitted has its pods."""

@@ -210,7 +210,9 @@ class Run:
             self.oracle.lease(self.loop.now, SENDER.get(), holder)
         self.oracle.trees = self.cluster.trees
         if name == crons.JOBS and event.type == "ADDED" and writer == "controllers":
-            for text in self.cluster.crons.created(self.loop.now, event.entry.load(), self.oracle.restored_at):
+            job = event.entry.load()
+            wrong = self.cluster.crons.created(self.loop.now, job, self.oracle.restored_at)
+            for text in (*wrong, *self.cluster.flows.created(job)):
                 self.oracle.violations.append(f"{self.loop.now:.3f} s: {text}")
         if name in OBSERVED:
             self.oracle.observe(self.loop.now, writer, name, event.type, event.entry.load())
