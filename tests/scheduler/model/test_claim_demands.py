@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as s
 
 from volcano_py.scheduler.model.cluster import Cluster
-from volcano_py.scheduler.model.jobs.pre_bind import BindVolume, SelectNode
+from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, BindVolume, SelectNode
 from volcano_py.scheduler.model.plan import Bind
 from volcano_py.simulate.manifests import as_struct
 
@@ -107,3 +107,37 @@ def test_each_pod_demands_what_follows_from_the_last_objects(events: list[tuple[
         for task in model.tasks.values():
             assert task.claims == model.claims.demand(task.pod)
             assert task.spec_class is model.classes.of(task.pod, task.claims)
+
+
+def test_devices_of_a_claim_that_was_released_unseen_are_free() -> None:
+    """The watch of claims ended, and the new list has the claim as it was before its allocation. The devices were not
+    free again before a restart. Found by the simulation."""
+    model = Cluster(features=frozenset(("DynamicResourceAllocation",)))
+    claims = model.claims.resource_claims
+    allocation = {"devices": {"results": [{"request": "r", "driver": "dev", "pool": "n1", "device": "x"}]}}
+    step = AllocateClaim("default", "d0", "d0", "p0", "p0", allocation)
+
+    def put(manifest: Manifest, version: str, *finalizers: str) -> None:
+        metadata = {**manifest["metadata"], "resourceVersion": version, "finalizers": [*finalizers]}
+        model.upsert(manifest["kind"], as_struct({**manifest, "metadata": metadata}))
+
+    for gone, listed in product((False, True), (False, True)):
+        model.remove("ResourceClaim", "default", "d0")
+        put(device_claim("d0", ""), "1")
+        put(pod("p0", "", "d0"), "1")
+        model.claims.assume(Bind("default", "p0", "p0", "n1", "", steps=(step,)))
+        assert claims.used()
+        put(device_claim("d0", ""), "2", "resource.kubernetes.io/delete-protection")
+        assert claims.used(), "it is being allocated"
+        if listed:
+            put(device_claim("d0", ""), "5")
+            assert claims.used(), "the pod may still run"
+        if gone:
+            model.remove("Pod", "default", "p0")
+        else:
+            ended = pod("p0", "", "d0")
+            put({**ended, "status": {"phase": "Succeeded"}}, "6")
+        if not listed:
+            assert claims.used(), "the claim is not released yet"
+            put(device_claim("d0", ""), "5")
+        assert not claims.used() and not claims.assumed

@@ -257,6 +257,8 @@ class Cluster(AssumedPlans):
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         old = self.tasks.get(key)
         same = old is not None and pod.metadata.uid == old.pod.metadata.uid
+        if old is not None and not same:
+            self.claims.removed(old)
         newer = old is not None and same and is_newer(old.pod, pod)
         if (
             old is not None

@@ -75,6 +75,8 @@ class PodClaims:
     def use(self, task: Task, used: bool) -> None:
         """Record that a task uses its claims, or no longer does."""
         if task.status in (status.SUCCEEDED, status.FAILED):
+            if used and task.pod.spec.resource_claims:
+                self.resource_claims.pod_ended(task.pod)
             return
         if task.pod.spec.volumes:
             self.storage.use(task.pod, used)

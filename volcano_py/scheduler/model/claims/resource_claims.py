@@ -87,6 +87,10 @@ class ResourceClaims:
         """Unfinished pods by the claim that they refer to, both as `namespace/name`."""
         self.assumed: dict[str, dict[str, AllocateClaim]] = {}
         """The assumed writes of binds in flight, by claim and the bind's pod (its uid)."""
+        self._assumed_from: dict[tuple[str, str], str] = {}
+        """The version of the claim when a write was assumed, by the same keys."""
+        self._ended: set[str] = set()
+        """Pods with assumed writes that have finished or were deleted, by uid."""
         self.touched: set[str] = set()
         self.all_touched = False
         self._used: dict[DeviceId, dict[str, dra.JsonMap]] = {}
@@ -122,6 +126,7 @@ class ResourceClaims:
                 steps = self.assumed.get(key, {})
                 for uid in [u for u, step in steps.items() if _is_reserved(claim, step.consumer["uid"])]:
                     self._drop(key, uid)
+                self._release(key)
 
     def _extended_changed(self, key: str, claim: dra.ResourceClaim | None) -> None:
         if claim is not None and (claim.metadata.annotations or {}).get(ANNOTATION) == "true":
@@ -262,6 +267,7 @@ class ResourceClaims:
             ):
                 return  # an event has confirmed it already: no other follows
             self.assumed.setdefault(key, {})[uid] = step
+            self._assumed_from[key, uid] = claim.metadata.resource_version if claim is not None else ""
             self._recount.add(key)
             self.touched |= self.users.get(key, set())
 
@@ -272,18 +278,41 @@ class ResourceClaims:
 
     def pod_removed(self, pod: core.Pod) -> None:
         """A pod was deleted: its claim for extended resources may never have been seen."""
+        self.pod_ended(pod)
         key = claim_key(pod)
         if key in self.assumed:
             self._drop(key, pod.metadata.uid)
+
+    def pod_ended(self, pod: core.Pod) -> None:
+        """A pod has finished or was deleted: its claims are released."""
+        for _, name in claim_names(pod):
+            key = f"{pod.metadata.namespace}/{name}"
+            if pod.metadata.uid in self.assumed.get(key, {}):
+                self._ended.add(pod.metadata.uid)
+                self._release(key)
+
+    def _release(self, key: str) -> None:
+        """Forget the assumed writes for ended pods whose claim has been allocated and released since, if no watch has
+        returned the allocation: an allocated claim has the finalizer before, and loses it last."""
+        claim = self.claim(key)
+        if claim is None or claim.status.allocation is not None or dra.FINALIZER in (claim.metadata.finalizers or ()):
+            return
+        version = claim.metadata.resource_version
+        for uid in self._ended.intersection(self.assumed.get(key, {})):
+            if self._assumed_from[key, uid] != version:
+                self._drop(key, uid)
 
     def _drop(self, key: str, uid: str) -> None:
         self._recount.add(key)
         self.touched |= self.users.get(key, set())
         steps = self.assumed.get(key)
         if steps is not None:
-            steps.pop(uid, None)
+            if steps.pop(uid, None) is not None:
+                del self._assumed_from[key, uid]
             if not steps:
                 del self.assumed[key]
+        if not any(uid in others for others in self.assumed.values()):
+            self._ended.discard(uid)
 
 
 def _is_reserved(claim: dra.ResourceClaim, uid: str) -> bool:
