@@ -140,7 +140,7 @@ class Oracle:
     """Past states of each NodeShard."""
     _over: list[_OverLimit] = field(default_factory=list)
     _evicted: set[str] = field(default_factory=set)
-    """Pods that the product has evicted, by UID."""
+    """Pods that the product has evicted, or tried to, by UID."""
     _tried: dict[str, _Gang] = field(default_factory=dict)
     """Gangs whose binds have begun."""
     _attempted: dict[str, set[str]] = field(default_factory=dict)
@@ -274,6 +274,8 @@ class Oracle:
         if plural == "pods":
             self._unanswered[key] += 1
         pod = self.objects["pods"].get(key)
+        if verb == "DELETE" and plural == "pods" and pod is not None:
+            self._evicted.add(pod["metadata"]["uid"])
         if verb == "POST binding" and pod is not None:
             self._try(now, pod)
             bound = self.bound.get(pod["metadata"]["uid"])
@@ -453,7 +455,8 @@ class Oracle:
 
     def _check_over(self, now: float) -> None:
         """Queues above their capability, unless evictions were on their way that make up for it: a queue at its limit
-        gets the place of a victim at once, as in Volcano, and the bind may arrive before the eviction."""
+        gets the place of a victim at once, as in Volcano, and the bind may arrive before the eviction, which the API
+        server may even reject."""
         while self._over and now - self._over[0].at > EVICTED_WITHIN:
             over = self._over.pop(0)
             kept = sum((amount_ for uid, amount_ in over.bound.items() if uid not in self._evicted), Fraction())

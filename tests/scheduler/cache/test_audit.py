@@ -8,7 +8,7 @@ from msgspec import convert
 
 from tests.faults.drift import WAYS, Way, group, node, pod, watched
 from tests.waiting import budget
-from volcano_py.api.core import Node
+from volcano_py.api.core import Node, Pod
 from volcano_py.scheduler.cache.audit.audit import IN_FLIGHT
 from volcano_py.scheduler.cache.audit.drift import of_objects
 from volcano_py.scheduler.model.plan import Bind
@@ -183,6 +183,22 @@ async def test_a_bind_that_the_api_server_has_and_no_watch_returned_is_no_drift(
     w.model.assume(Bind("default", "waiting", w.model.tasks["default/waiting"].uid, "n2", "default/g"))
     await until(lambda: w.model.tasks["default/waiting"].pod.spec.node_name)
     assert "assumed" not in {drift.form for drift in w.drifts}
+
+
+async def test_a_pod_that_was_read_is_not_replaced_by_what_the_watch_returned_before(w):
+    """Its bind had an unknown outcome, and the watch was behind. The object in the informer's store got the version of
+    the one that was read: the audit took the older one for correct, and the watch's newer one was ignored. Found by the
+    simulation."""
+    await until(lambda: w.audit.rounds)
+    store = w.cache.informers["Pod"].store
+    known = store["default/waiting"]
+    version = known.metadata.resource_version
+    newer = str(int(version) + 1000)
+    w.cache.put("Pod", convert(pod("waiting", "n2", uid=known.metadata.uid, resourceVersion=newer), Pod))
+    rounds = w.audit.rounds
+    await until(lambda: w.audit.rounds > rounds + 1)
+    assert not w.drifts and w.model.tasks["default/waiting"].node == "n2"
+    assert store["default/waiting"].metadata.resource_version == version
 
 
 async def test_kinds_that_cannot_be_listed_hold_up_no_others(w):

@@ -186,7 +186,9 @@ class Cluster(AssumedPlans):
             self._put_node(obj)
         elif kind == "PodGroup":
             job = self.jobs.get(obj.metadata.key)
-            if job is None or not repeats(job.pod_group, obj):
+            if job is not None and repeats(job.pod_group, obj):
+                job.pod_group = obj
+            else:
                 self.set_group(obj.metadata.key, lambda job: job.set_pod_group(obj, self.default_queue))
         elif kind in NATIVE_KINDS:
             self.native_groups.upsert(kind, obj)

@@ -9,7 +9,7 @@ the scheduler wrote itself contains what the model has already assumed.
 from __future__ import annotations
 
 from volcano_py.api.core import ContainerStatus, Pod, PodStatus
-from volcano_py.api.meta import Condition
+from volcano_py.api.meta import Condition, ObjectMeta
 from volcano_py.api.scheduling import PodGroup, Queue
 from volcano_py.scheduler.model.claims.demand import NONE
 from volcano_py.scheduler.model.jobs.group_names import group_of
@@ -25,11 +25,10 @@ _COMPARED = tuple(n for n in PodStatus.__struct_fields__ if n not in (*_OF_CONTA
 
 def changes_scheduling(old: Pod, new: Pod) -> bool:
     """Whether an update changes what the model has derived from the pod, or what a decision depends on. Otherwise the
-    pod is only replaced. The older object gets the new version."""
-    old.metadata.resource_version = new.metadata.resource_version
+    pod is only replaced."""
     a, b = old.status, new.status
     return (
-        old.metadata != new.metadata
+        not _same_but_version(old.metadata, new.metadata)
         or old.spec != new.spec
         or any(getattr(a, name) != getattr(b, name) for name in _COMPARED)
         or (a.conditions != b.conditions and _stated(a) != _stated(b))
@@ -55,17 +54,26 @@ def same_place(old: Task, new: Task, job: Job | None) -> bool:
 
 
 def repeats(old: PodGroup | None, new: PodGroup) -> bool:
-    """Whether only the version differs. The older object gets the new version."""
-    if old is None:
+    """Whether only the version differs."""
+    if old is None or not _same_but_version(old.metadata, new.metadata):
         return False
-    old.metadata.resource_version = new.metadata.resource_version
-    return old == new
+    return old.spec == new.spec and old.status == new.status
 
 
 def counts_only(old: Queue, new: Queue) -> bool:
-    """Whether nothing differs but the version and the counts in the status. The older object gets the new version."""
-    old.metadata.resource_version = new.metadata.resource_version
-    return old.metadata == new.metadata and old.spec == new.spec and old.status.state == new.status.state
+    """Whether nothing differs but the version and the counts in the status."""
+    same = _same_but_version(old.metadata, new.metadata)
+    return same and old.spec == new.spec and old.status.state == new.status.state
+
+
+def _same_but_version(old: ObjectMeta, new: ObjectMeta) -> bool:
+    """Whether only the resourceVersion differs. The older object keeps its version afterwards: it may be in the store
+    of an informer, when the newer one was read while the watch was behind."""
+    version = old.resource_version
+    old.resource_version = new.resource_version
+    same = old == new
+    old.resource_version = version
+    return same
 
 
 def _stated(status: PodStatus) -> list[Condition]:

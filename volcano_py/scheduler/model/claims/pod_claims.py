@@ -14,7 +14,7 @@ from volcano_py.scheduler.model.claims.device_selectors import DeviceSelectors
 from volcano_py.scheduler.model.claims.extended_amounts import ExtendedAmounts
 from volcano_py.scheduler.model.claims.resource_claims import ResourceClaims
 from volcano_py.scheduler.model.claims.storage import IGNORED_PROVISIONERS, Storage
-from volcano_py.scheduler.model.claims.volume_demand import Counting, volume_demand
+from volcano_py.scheduler.model.claims.volume_demand import VolumeCounting, volume_demand
 from volcano_py.scheduler.model.jobs import status
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.model_state import ModelState
@@ -45,7 +45,7 @@ class PodClaims:
         """The generation of the extended resources for which the demands of all pods were determined."""
         extended.switch(self._can_extend)
         self._ignored = IGNORED_PROVISIONERS | ignored_provisioners
-        self._counting = Counting.NONE
+        self._counting = VolumeCounting.NONE
         """Which volumes are resources of their pods."""
 
     def demand(self, pod: core.Pod) -> PodClaimDemand:
@@ -59,7 +59,9 @@ class PodClaims:
     def count_volumes(self, on: bool, all_drivers: bool) -> None:
         """Count volumes as resources of their pods, as Volcano does, also those of drivers that no node has: such pods
         fit nowhere."""
-        counting = Counting.NONE if not on else Counting.ALL if all_drivers else Counting.KNOWN_DRIVERS
+        counting = (
+            VolumeCounting.NONE if not on else VolumeCounting.ALL if all_drivers else VolumeCounting.KNOWN_DRIVERS
+        )
         if counting != self._counting:
             self._counting = counting
             self.storage.all_touched = True

@@ -27,7 +27,7 @@ ZONE_LABELS = (
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
-class Counting(Enum):
+class VolumeCounting(Enum):
     """Which volumes Volcano counts as resources of their pods, each for every pod that uses it. kube-scheduler counts
     none: its NodeVolumeLimits counts a volume once on each node."""
 
@@ -98,7 +98,7 @@ class VolumeDemand(NamedTuple):
 
 
 def volume_demand(
-    pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], counting: Counting
+    pod: core.Pod, of: Storage, ignored_provisioners: frozenset[str], counting: VolumeCounting
 ) -> VolumeDemand | None:
     """The demand of a pod; None if it has no claims and no volumes that concern nodes.
 
@@ -125,12 +125,12 @@ def is_disk(volume: core.Volume) -> bool:
 class _Reader:
     """Reads the claims of one pod."""
 
-    def __init__(self, pod: core.Pod, of: Storage, ignored: frozenset[str], counting: Counting) -> None:
+    def __init__(self, pod: core.Pod, of: Storage, ignored: frozenset[str], counting: VolumeCounting) -> None:
         self._pod = pod
         self._of = of
         self._ignored = ignored
         self._counting = counting
-        self._known_drivers = of.drivers() if counting is Counting.KNOWN_DRIVERS else None
+        self._known_drivers = of.drivers() if counting is VolumeCounting.KNOWN_DRIVERS else None
         self._problem = self._immediate = self._zone_problem = ""
         self._bound: list[storage.PersistentVolume] = []
         self._missing = False
@@ -278,7 +278,7 @@ class _Reader:
         limited = storage_class.provisioner if volume is None and storage_class is not None else driver
         self._handles.append((DRIVERS.get(limited, limited), handle, alone))
         known = self._known_drivers is None or driver in self._known_drivers
-        if self._counting is not Counting.NONE and driver not in self._ignored and known:
+        if self._counting is not VolumeCounting.NONE and driver not in self._ignored and known:
             self._counted.append(VOLUME_RESOURCE + driver.replace("/", "-"))
 
     def _read_zone(
