@@ -25,6 +25,7 @@ DOWN = Failure("unreachable", "connection refused", sent=False)
 HALF = Failure("unreachable", "no answer in time", sent=True)
 BUSY = Failure("busy", "internal error")
 NO = Failure("rejected", "no such node")
+GONE = Failure("rejected", "not found", pod_gone=True)
 
 
 def bind(name="a", node="n1", group="ns/g"):
@@ -241,6 +242,17 @@ def test_a_rejected_bind_fails_and_the_pod_gets_a_condition(machine):
     assert (result.outcome, result.message) == ("failed", "no such node")
     (item,) = machine.take(1)
     assert item.op == PodCondition("ns", "a", "uid-a", "SchedulerError", "failed to bind to node n1: no such node")
+
+
+@pytest.mark.parametrize("op", [bind("a"), evict("a")], ids=["bind", "evict"])
+@pytest.mark.parametrize(("rejection", "outcome"), [(NO, "unknown"), (GONE, "failed")], ids=["no", "gone"])
+def test_a_rejection_after_an_attempt_that_may_have_taken_effect(machine, op, rejection, outcome):
+    """The outcome is unknown. A bind had taken effect, and its pod could not be read: its capacity was given away.
+    Found by the simulation."""
+    machine.plan(1, [op], 0)
+    machine.failed(machine.take(0)[0], HALF, 0)
+    machine.failed(machine.take(60)[0], rejection, 60)
+    assert outcomes(machine) == {1: outcome}
 
 
 def test_a_rejected_bind_of_a_deleted_pod_gets_no_condition(machine):

@@ -195,8 +195,11 @@ class Machine:
             return self._end(item, "conflict", failure.message, now)
         if failure.kind == "rejected":
             self._answered()
+            if item.unknown and isinstance(op, Bind | Evict) and not failure.pod_gone:
+                # An earlier attempt may have taken effect: only the pod shows it.
+                return self._end(item, "unknown", failure.message, now)
             text = f"failed to bind to node {op.node}: {failure.message}" if isinstance(op, Bind) else ""
-            if isinstance(op, Bind) and op.steps and self.leading and not item.unknown:
+            if isinstance(op, Bind) and op.steps and self.leading:
                 self._waiting.remove(item)
                 return self._fail_barrier(after_steps(item.id, op, now), "failed", text, now)
             self._end(item, "failed", failure.message, now)
