@@ -134,6 +134,8 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
+    profiles: bool = False
+    """Whether the scheduler has a profile."""
     sharded: bool = False
     """Whether the scheduler uses only the nodes of its shard."""
     _shards: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
@@ -274,7 +276,9 @@ class Oracle:
         if plural == "pods":
             self._unanswered[key] += 1
         pod = self.objects["pods"].get(key)
-        if verb == "DELETE" and plural == "pods" and pod is not None:
+        # The conditions of an eviction are the only ones that are written to a pod with a node.
+        evicts = verb == "DELETE" or (verb == "PATCH status" and pod is not None and pod["spec"].get("nodeName"))
+        if evicts and plural == "pods" and pod is not None:
             self._evicted.add(pod["metadata"]["uid"])
         if verb == "POST binding" and pod is not None:
             self._try(now, pod)
@@ -371,7 +375,8 @@ class Oracle:
         critical = pod["spec"].get("priorityClassName", "").startswith("system-")
         if pod["metadata"]["namespace"] == "kube-system" or critical:
             self._wrong(now, f"the protected pod {_key(pod)} is evicted")
-        if not pod["spec"].get("nodeName"):
+        # A profile that preempts may name a pod whose bind waits for volumes or devices: see "Known" in the page.
+        if not pod["spec"].get("nodeName") and not self.profiles:
             self._wrong(now, f"pod {_key(pod)} is evicted, which has no node")
 
     def _on_node(self, node: str, now: float) -> list[Object]:

@@ -90,12 +90,14 @@ def _still_fits(session: Session, step: StatementStep) -> bool:
 
 def _evict_whole_gangs(session: Session, statement: Statement, reason: str) -> bool:
     """Evict the rest of every gang that falls below its minimum, or is only evicted as a whole. False, without further
-    evictions, if a task of the rest must not be evicted."""
+    evictions, if a task of the rest must not be evicted, or is being bound: its bind may still fail."""
     rest: list[Task] = []
     for job in _broken(session, statement, _keeps_gangs(session)):
         if not session.moves.may_evict_all(job):
             return False
         left = [t for t in job.tasks.values() if st.IS_ALLOCATED[session.status(t)]]
+        if any(session.status(t) == st.BINDING for t in left):
+            return False
         rest += sorted(left, key=lambda t: t.key)
     if len(session.victims.unprotected(rest)) < len(rest):
         return False
