@@ -134,8 +134,6 @@ class Oracle:
     _allocatable: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
     """Past states of each node, with the time at which they began."""
     _queues: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
-    profiles: bool = False
-    """Whether the scheduler has a profile."""
     sharded: bool = False
     """Whether the scheduler uses only the nodes of its shard."""
     _shards: dict[str, list[tuple[float, Object]]] = field(default_factory=lambda: defaultdict(list))
@@ -375,8 +373,7 @@ class Oracle:
         critical = pod["spec"].get("priorityClassName", "").startswith("system-")
         if pod["metadata"]["namespace"] == "kube-system" or critical:
             self._wrong(now, f"the protected pod {_key(pod)} is evicted")
-        # A profile that preempts may name a pod whose bind waits for volumes or devices: see "Known" in the page.
-        if not pod["spec"].get("nodeName") and not self.profiles:
+        if not pod["spec"].get("nodeName"):
             self._wrong(now, f"pod {_key(pod)} is evicted, which has no node")
 
     def _on_node(self, node: str, now: float) -> list[Object]:

@@ -278,7 +278,7 @@ class Run:
         for i in range(random.choice((1, 2, 2, 2))):
             scheduler = SchedulerReplica(self.loop, f"s{i}", "scheduler", self.note)
             scheduler.verify = virtual.chance(self.seed, "verify") < 0.2
-            scheduler.profiles = self.oracle.profiles = self.cluster.profiles
+            scheduler.profiles = self.cluster.profiles
             scheduler.sharded = self.oracle.sharded = self.cluster.shards.used
             self.replicas.append(scheduler)
         for i in range(random.choice((1, 1, 2))):

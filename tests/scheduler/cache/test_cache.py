@@ -384,6 +384,22 @@ async def test_a_nomination_that_was_not_written_is_written_again(api):
         assert [(op.node, op.uid) for op in written] == [("n1", uid)]  # the pod has no nomination to clear
 
 
+async def test_a_pod_is_not_doubted_while_one_of_its_operations_rests(api):
+    """The cache audit reported a drift that the end of the second pause would have corrected. Found by the simulation."""
+    stored = fill(api)[0]
+    uid = stored["metadata"]["uid"]
+    bind, evict = bind_of(stored), Evict("default", "p0", uid, "default/g", "preempt")
+    async with Live(api) as live:
+        forgotten = []
+        live.model.forget = forgotten.append
+        for op in (bind, evict):
+            live.cache.handle_result(op, Result(1, "failed", "no"))
+        await live.until(lambda: forgotten == [bind])
+        assert live.cache.waits_for("default/p0", uid)
+        await live.until(lambda: forgotten == [bind, evict])
+        assert not live.cache.waits_for("default/p0", uid)
+
+
 async def test_the_back_off_of_a_pod_ends_with_the_pod(api):
     one, two = fill(api)
     async with Live(api) as live:

@@ -6,7 +6,7 @@ from volcano_py.scheduler.dispatch.machine import BUSY_ATTEMPTS, POLL, Failure, 
 from volcano_py.scheduler.dispatch.messages import Revoke
 from volcano_py.scheduler.dispatch.pre_bind.barriers import StepWrite
 from volcano_py.scheduler.model.jobs.pre_bind import AllocateClaim, AwaitDevices, AwaitVolume, BindVolume, SelectNode
-from volcano_py.scheduler.model.plan import Bind, Event, PodCondition
+from volcano_py.scheduler.model.plan import Bind, Event, Evict, PodCondition
 
 NO = Failure("rejected", "it is taken")
 BUSY = Failure("busy", "internal error")
@@ -203,3 +203,14 @@ def test_a_bind_that_may_have_succeeded_keeps_its_steps(machine):
     now = machine.wake_at(1.0)
     assert run(machine, now, {"Bind a": NO}) == ["Bind a"]
     assert set(outcomes(machine)) == {1}
+
+
+def test_the_eviction_of_a_pod_whose_bind_waits_ends_that_bind(machine):
+    """The pod holds no node yet. It was deleted, and its controller created another one. Found by the simulation."""
+    machine.plan(1, [bind("a", volume("x"), wait("x")), bind("b")], 0.0)
+    assert run(machine, failing={"AwaitVolume x": NOT_YET}) == ["BindVolume x", "AwaitVolume x"]
+    machine.plan(3, [Evict("ns", "a", "uid-a", "ns/g", "preemption")], 2.0)
+    assert run(machine, 60.0) == ["undo BindVolume x"]
+    assert outcomes(machine) == {1: "revoked", 2: "revoked", 3: "lost"}
+    machine.plan(4, [Evict("ns", "a", "uid-a", "ns/g", "preemption")], 61.0)
+    assert run(machine, 61.0) == ["Evict a"]

@@ -302,7 +302,7 @@ async def test_operations_that_wait_for_a_deleted_node_are_revoked(tmp_path, api
 
 async def test_a_status_and_an_eviction_arrive(tmp_path, api):
     group = api.put("podgroups", {"metadata": {"name": "g", "namespace": "default"}})
-    victim = api.put("pods", pod("v", spec={"schedulerName": "volcano"}))
+    victim = api.put("pods", pod("v", spec={"schedulerName": "volcano", "nodeName": "n1"}))
     async with Running(tmp_path, api, leader_elect=False) as d:
         d.handle.emit(
             [

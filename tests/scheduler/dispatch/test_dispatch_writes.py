@@ -89,7 +89,7 @@ async def test_a_missing_pod_counts_as_deleted(writer):
 
 
 async def test_an_eviction_sets_volcanos_conditions_then_deletes_with_the_uid(api, writer):
-    put_pod(api)
+    put_pod(api, nodeName="n1")
     assert await writer.write(EVICT) is None
     assert ("pods", "default", "a") not in api.objects
     (patched,) = [body for call, body in api.bodies if call.startswith("PATCH")]
@@ -117,11 +117,19 @@ async def test_evicting_a_deleted_or_terminating_pod_succeeds(api, writer):
     assert not [call for call in api.log if call.startswith(("PATCH", "DELETE"))]
 
 
-async def test_a_pod_that_changes_meanwhile_is_deleted(api, writer):
+async def test_a_pod_on_no_node_is_not_evicted(api, writer):
+    """Its bind was in flight when the eviction was decided, and has failed. Found by the simulation."""
     put_pod(api)
+    failure = await writer.write(EVICT)
+    assert failure.kind == "rejected" and failure.message == "pod default/a is not evicted, because it is on no node"
+    assert [entry.split()[0] for entry in api.log] == ["GET"]
+
+
+async def test_a_pod_that_changes_meanwhile_is_deleted(api, writer):
+    put_pod(api, nodeName="n1")
 
     def meanwhile(request):
-        put_pod(api, other=1)
+        put_pod(api, nodeName="n1", other=1)
         return status(409, "Conflict")
 
     api.fault("DELETE ", meanwhile, times=2)
@@ -132,11 +140,11 @@ async def test_a_pod_that_changes_meanwhile_is_deleted(api, writer):
 @pytest.mark.parametrize("code", [409, 404])
 async def test_an_eviction_whose_status_is_rejected_is_not_reported_as_done(api, writer, code):
     """Neither a conflict without a newer version nor a 404 shows that the pod is gone."""
-    put_pod(api)
+    put_pod(api, nodeName="n1")
     api.fault("PATCH ", lambda r: status(code, {409: "Conflict", 404: "NotFound"}[code], "not now"), times=2)
     assert await writer.write(EVICT) is None
     assert ("pods", "default", "a") not in api.objects
-    put_pod(api)
+    put_pod(api, nodeName="n1")
     api.fault("PATCH ", lambda r: status(code, {409: "Conflict", 404: "NotFound"}[code], "not now"), times=3)
     failure = await writer.write(EVICT)
     assert failure.kind == "rejected" and not failure.pod_gone
@@ -145,7 +153,7 @@ async def test_an_eviction_whose_status_is_rejected_is_not_reported_as_done(api,
 
 
 async def test_an_eviction_of_a_pod_that_is_replaced_during_a_conflict_succeeds(api, writer):
-    put_pod(api)
+    put_pod(api, nodeName="n1")
 
     def replaced(request):
         put_pod(api, uid="another")
@@ -410,7 +418,7 @@ def answers(api, match, body):
 
 
 async def test_a_pod_that_cannot_be_decoded_is_still_written(api, writer):
-    made = put_pod(api)
+    made = put_pod(api, nodeName="n1")
     answers(api, "PATCH ", undecodable(made))
     answers(api, "GET ", undecodable(made))
     answers(api, "DELETE ", undecodable(made))

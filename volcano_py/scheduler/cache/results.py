@@ -8,6 +8,7 @@ once, see `status_backoff`. If the outcome is unknown, `Resync` reads the pod.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from volcano_py.scheduler.cache.resync import Assumptions, Resync
 from volcano_py.scheduler.cache.status_backoff import FIRST_PAUSE, KINDS, MAX_PAUSE, StatusBackoff
@@ -30,8 +31,8 @@ class ResultHandler:
         self._first_pause = first_pause
         self._failures: dict[str, int] = {}
         self._timers: set[asyncio.TimerHandle] = set()
-        self._resting: set[str] = set()
-        """UIDs of pods with an operation that is forgotten when a back-off ends."""
+        self._resting: Counter[str] = Counter()
+        """The number of operations of each pod, by UID, that are forgotten when a back-off ends."""
 
     def handle(self, op: Operation, result: Result) -> None:
         """Apply the result of one operation."""
@@ -53,7 +54,7 @@ class ResultHandler:
             failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
             pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))
             self._timers.add(asyncio.get_running_loop().call_later(pause, self._forget, op))
-            self._resting.add(op.uid)
+            self._resting[op.uid] += 1
             return
         self._forget(op)
 
@@ -72,7 +73,9 @@ class ResultHandler:
 
     def _forget(self, op: Operation) -> None:
         if isinstance(op, Bind | Evict | RemoveGate):
-            self._resting.discard(op.uid)
+            self._resting[op.uid] -= 1
+            if self._resting[op.uid] <= 0:
+                del self._resting[op.uid]
         self._cache.forget(op)
         self._cache.changed()
         if len(self._timers) > MAX_TIMERS:

@@ -275,6 +275,9 @@ class Machine:
     def _enqueue(self, id: int, op: Operation | StepWrite, now: float) -> None:
         key = object_key(op)
         item = Item(id, op, key, lane_of(op), now)
+        if isinstance(op, Evict) and self._revoke_bind(op.uid, now):
+            self._report(item, "lost", "its bind was waiting for volumes or devices, and is revoked", now)
+            return
         line = self._waiting.objects.get(key, ())
         if isinstance(op, Bind | Evict):
             for older in [i for i in line if isinstance(i.op, PodCondition) and not i.in_flight]:
@@ -297,6 +300,15 @@ class Machine:
             self._report(item, "failed", "too many pending Events", now)
             return
         self._waiting.push(item)
+
+    def _revoke_bind(self, uid: str, now: float) -> bool:
+        """Revoke the bind of an evicted pod that waits for its pre-bind steps, with those of its barrier; False if
+        there is none. The pod holds no node yet, so that its deletion would gain nothing."""
+        barriers = [barrier for barrier in self._barriers if any(bind.uid == uid for _, bind in barrier.binds)]
+        for barrier in barriers:
+            if barrier.outcome is None:
+                self._fail_barrier(barrier, "revoked", "a pod of the gang is evicted", now)
+        return bool(barriers)
 
     def _step_ended(self, write: StepWrite, may_be_done: bool, now: float) -> None:
         """After the end of a pre-bind step: begin the next writes."""

@@ -155,6 +155,9 @@ class Writer:
         pod = await self._to_evict(op)
         if pod is None:
             return
+        if not pod.spec.node_name:
+            # Its bind was in flight when the eviction was decided, and has failed: it holds no capacity.
+            raise Rejected(f"pod {op.namespace}/{op.name} is not evicted, because it is on no node")
         for last in (False, False, True):
             try:
                 pod = await self._announce(op, pod)
