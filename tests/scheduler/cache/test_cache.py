@@ -385,7 +385,7 @@ async def test_a_nomination_that_was_not_written_is_written_again(api):
 
 
 async def test_a_pod_is_not_doubted_while_one_of_its_operations_rests(api):
-    """The cache audit reported a drift that the end of the second pause would have corrected. Found by the simulation."""
+    """The cache audit reported a drift that the end of the second pause corrects. Found by the simulation."""
     stored = fill(api)[0]
     uid = stored["metadata"]["uid"]
     bind, evict = bind_of(stored), Evict("default", "p0", uid, "default/g", "preempt")
