@@ -134,7 +134,7 @@ class Callbacks:
 
     def add(self, point: str, fn: Fn, basis: Any = None) -> None:
         """Add a function of this plugin; a second one replaces the first."""
-        plugin = self.plugin
+        plugin = self.current or self.plugin
         of_point = self._registered.get(point)
         if of_point is None:
             of_point = self._registered[point] = {}
@@ -151,9 +151,13 @@ class Callbacks:
         orders = orders if orders is not None else CallbackOrders()
         orders.use(tiers)
         for point, known in self._registered.items():
-            by_tier = [[known[plugin] for plugin in tier] for tier in orders.of(point, self._flags[point], (*known,))]
-            self._tiers[point] = by_tier
-            self._flat[point] = [callback for tier in by_tier for callback in tier]
+            flat: Tier = []
+            by_tier = self._tiers[point] = []
+            for names in orders.of(point, self._flags[point], (*known,)):
+                tier = list(map(known.__getitem__, names))
+                by_tier.append(tier)
+                flat += tier
+            self._flat[point] = flat
 
     def enabled(self, point: str) -> Tier:
         """The enabled callbacks, in the order of tiers and of plugins within a tier."""

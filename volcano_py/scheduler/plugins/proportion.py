@@ -18,7 +18,6 @@ from volcano_py.scheduler.model.counted_resources import CountedResources
 from volcano_py.scheduler.model.jobs.task import Task
 from volcano_py.scheduler.model.queue import Queue
 from volcano_py.scheduler.model.resource import EPS, INFINITY, ZERO, Resource
-from volcano_py.scheduler.model.resource_names import CPU, MEMORY
 from volcano_py.scheduler.plugins.queue_shares.inqueue import format_names, gated_deducted
 from volcano_py.scheduler.plugins.queue_shares.lending import keeps_guarantee, lends_any, price, stays_within
 from volcano_py.scheduler.plugins.queue_shares.weighted import Attributes, attributes_of, fill
@@ -217,8 +216,8 @@ class Proportion(Plugin):
                 ("real_capacity", q.real_capability),
                 ("inqueue", q.inqueue),
             ):
-                session.gauges.append((f"queue_{kind}_milli_cpu", label, amount[CPU]))
-                session.gauges.append((f"queue_{kind}_memory_bytes", label, amount[MEMORY]))
+                session.gauges.append((f"queue_{kind}_milli_cpu", label, amount.milli_cpu))
+                session.gauges.append((f"queue_{kind}_memory_bytes", label, amount.memory))
                 for name, value in (amount.scalars or {}).items():
                     session.gauges.append((f"queue_{kind}_scalar_resources", {**label, "resource": name}, value))
             session.gauges.append(("queue_share", label, q.share))
