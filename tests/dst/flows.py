@@ -71,11 +71,11 @@ class JobFlows:
         return None if job is None else ((job.get("status") or {}).get("state") or {}).get("phase", "")
 
     def left(self) -> list[str]:
-        """Jobs that are missing at the end."""
+        """Jobs that are missing at the end. A flow that has ended does not create those again that users delete."""
         found = []
         for flow in self._server.objects(KIND).values():
             name, state = flow["metadata"]["name"], ((flow.get("status") or {}).get("state") or {}).get("phase", "")
-            if flow["metadata"].get("deletionTimestamp") or state in ("Failed", "Terminating"):
+            if flow["metadata"].get("deletionTimestamp") or state in ("Succeed", "Failed", "Terminating"):
                 continue
             found += [
                 f"JobFlow {name} ({state}) has no Job for {entry}"
