@@ -71,8 +71,10 @@ def agrees(model: Cluster, kind: str, key: str, stored: Any) -> bool:
         return True  # it was read after a bind whose outcome was unknown
     if kind in _STATUS_IS_ASSUMED:
         return bool(_stated(known) == _stated(stored))
-    if kind == "Pod" and not stored.spec.node_name and st.IS_ALLOCATED[model.tasks[key].status]:
-        return True  # our bind is in flight
+    if kind == "Pod" and not stored.spec.node_name:
+        status = model.tasks[key].status
+        if st.IS_ALLOCATED[status] or status == st.RELEASING:
+            return True  # our bind is in flight, or has failed a moment ago, and its pod is evicted
     return bool(known == stored)
 
 
