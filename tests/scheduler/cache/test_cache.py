@@ -394,9 +394,10 @@ async def test_a_pod_is_not_doubted_while_one_of_its_operations_rests(api):
         live.model.forget = forgotten.append
         for op in (bind, evict):
             live.cache.handle_result(op, Result(1, "failed", "no"))
-        await live.until(lambda: forgotten == [bind])
+        live.cache.handle_result(evict, Result(2, "lost"))  # forgotten at once
+        await live.until(lambda: forgotten == [evict, bind])
         assert live.cache.waits_for("default/p0", uid)
-        await live.until(lambda: forgotten == [bind, evict])
+        await live.until(lambda: forgotten == [evict, bind, evict])
         assert not live.cache.waits_for("default/p0", uid)
 
 

@@ -53,7 +53,7 @@ class ResultHandler:
             # would keep the scheduler and the API server busy.
             failures = self._failures[op.uid] = self._failures.get(op.uid, 0) + 1
             pause = min(MAX_PAUSE, self._first_pause * 2 ** (failures - 1))
-            self._timers.add(asyncio.get_running_loop().call_later(pause, self._forget, op))
+            self._timers.add(asyncio.get_running_loop().call_later(pause, self._rested, op))
             self._resting[op.uid] += 1
             return
         self._forget(op)
@@ -71,11 +71,13 @@ class ResultHandler:
         for timer in self._timers:
             timer.cancel()
 
+    def _rested(self, op: Bind | Evict | RemoveGate) -> None:
+        self._resting[op.uid] -= 1
+        if not self._resting[op.uid]:
+            del self._resting[op.uid]
+        self._forget(op)
+
     def _forget(self, op: Operation) -> None:
-        if isinstance(op, Bind | Evict | RemoveGate):
-            self._resting[op.uid] -= 1
-            if self._resting[op.uid] <= 0:
-                del self._resting[op.uid]
         self._cache.forget(op)
         self._cache.changed()
         if len(self._timers) > MAX_TIMERS:
