@@ -96,7 +96,7 @@ def forbidden_starts_are_made() -> None:
 
 
 def a_rejected_nomination_is_forgotten() -> None:
-    Cache._differs = lambda *_: False  # type: ignore[method-assign]
+    Cache._is_unwritten = lambda *_: False  # type: ignore[method-assign]
 
 
 def hypernodes_have_no_back_off() -> None:

@@ -11,7 +11,7 @@ from volcano_py.api.meta import parse_time
 from volcano_py.controllers.instructions import Again, Delete, Instruction
 from volcano_py.controllers.job.state import FINISHED
 from volcano_py.controllers.mirror import Mirror
-from volcano_py.controllers.runner import Cluster
+from volcano_py.controllers.runner import LONGEST_SLEEP, Cluster
 from volcano_py.kube.errors import NotFound
 from volcano_py.kube.workqueue import WorkQueue
 
@@ -28,10 +28,6 @@ def reconcile(job: Job, now: float) -> list[Instruction]:
     if left > 0:
         return [Again(left)]
     return [Delete(JOB, job.metadata.namespace, job.metadata.name, job.metadata.uid, propagation="Foreground")]
-
-
-LONGEST_SLEEP = 60.0
-"""Seconds after which the clock is read again: the time of day may be corrected meanwhile."""
 
 
 class GarbageController:

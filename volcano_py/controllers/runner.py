@@ -85,6 +85,8 @@ also by `jobs_of_flow` and `jobs_of_template`, PodGroups by queue, queues by par
 """
 
 
+LONGEST_SLEEP = 60.0
+"""Seconds after which a controller that waits for a time of day reads the clock again: it may have been corrected."""
 OPTIONAL = (kinds.NAMESPACE,)
 """Kinds that controllers do without if they may not list them, as with the rights of Volcano's chart."""
 

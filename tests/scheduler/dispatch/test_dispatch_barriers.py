@@ -211,6 +211,6 @@ def test_the_eviction_of_a_pod_whose_bind_waits_ends_that_bind(machine):
     assert run(machine, failing={"AwaitVolume x": NOT_YET}) == ["BindVolume x", "AwaitVolume x"]
     machine.plan(3, [Evict("ns", "a", "uid-a", "ns/g", "preemption")], 2.0)
     assert run(machine, 60.0) == ["undo BindVolume x"]
-    assert outcomes(machine) == {1: "revoked", 2: "revoked", 3: "lost"}
+    assert outcomes(machine) == {1: "revoked", 2: "revoked", 3: "revoked"}
     machine.plan(4, [Evict("ns", "a", "uid-a", "ns/g", "preemption")], 61.0)
     assert run(machine, 61.0) == ["Evict a"]

@@ -15,14 +15,11 @@ from volcano_py.controllers.cronjob.reconcile import Decision, Observed, jobs_of
 from volcano_py.controllers.executor import status_write
 from volcano_py.controllers.instructions import Create, Emit
 from volcano_py.controllers.mirror import Mirror
-from volcano_py.controllers.runner import Cluster
+from volcano_py.controllers.runner import LONGEST_SLEEP, Cluster
 from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
-
-LONGEST_SLEEP = 60.0
-"""Maximum seconds until a CronJob is reconciled again: the time of day may be corrected meanwhile."""
 
 
 class CronJobController:

@@ -38,7 +38,7 @@ from volcano_py.controllers.job.request import Decision, Request, decide
 from volcano_py.controllers.job.run_limit import end_of_run, enforced_limit, problem_of
 from volcano_py.controllers.job.volumes import claim_name
 from volcano_py.controllers.mirror import Mirror, version_of
-from volcano_py.controllers.runner import Cluster, pods_of_task
+from volcano_py.controllers.runner import LONGEST_SLEEP, Cluster, pods_of_task
 from volcano_py.kube.errors import ApiError, Conflict, KubeError
 from volcano_py.kube.workqueue import WorkQueue
 
@@ -49,8 +49,6 @@ RESTARTS = (bus.RESTART_JOB, bus.RESTART_TASK, bus.RESTART_POD, bus.RESTART_PART
 MANY_PODS = 50
 SECONDS_A_POD = 1e-4
 """Seconds in which events of a large Job's pods are collected, per pod: 0.2 s for 2,000 pods."""
-LONGEST_PAUSE = 60.0
-"""Seconds after which the end of a limit is computed again, because the time of day may be set."""
 
 
 def is_failed_create(error: Exception) -> bool:
@@ -169,7 +167,7 @@ class JobController:
         if limit is None or end is None:
             return
         if end > (now := self._clock()):
-            self.queue.add_after(key, min(end - now, LONGEST_PAUSE))
+            self.queue.add_after(key, min(end - now, LONGEST_SLEEP))
         else:
             requests[Request(bus.MAX_RUN_TIME_EXCEEDED, limit.action, message=limit.message)] = None
 

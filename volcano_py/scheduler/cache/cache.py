@@ -178,11 +178,11 @@ class Cache:
 
     def _retry(self, op: Operation) -> None:
         self.forget(op)
-        if isinstance(op, Nomination) and self._differs(op):
+        if isinstance(op, Nomination) and self._is_unwritten(op):
             self.emit_later([op])  # a profile decides about the pod only when something changes for it
         self.changed()
 
-    def _differs(self, op: Nomination) -> bool:
+    def _is_unwritten(self, op: Nomination) -> bool:
         """Whether the pod waits, and the watch last returned it with another nomination."""
         pod = self.model.tasks.get(f"{op.namespace}/{op.name}")
         if pod is None or pod.uid != op.uid or pod.status != status.PENDING:

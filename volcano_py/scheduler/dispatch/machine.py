@@ -276,7 +276,7 @@ class Machine:
         key = object_key(op)
         item = Item(id, op, key, lane_of(op), now)
         if isinstance(op, Evict) and self._revoke_bind(op.uid, now):
-            self._report(item, "lost", "its bind was waiting for volumes or devices, and is revoked", now)
+            self._report(item, "revoked", "its bind was waiting for volumes or devices, and is revoked", now)
             return
         line = self._waiting.objects.get(key, ())
         if isinstance(op, Bind | Evict):

@@ -5,6 +5,9 @@ Volcano: OpenSession and the snapshot of the cache, which copy the model instead
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from volcano_py.scheduler.framework.arguments import get_bool
 from volcano_py.scheduler.framework.config import Configuration
 from volcano_py.scheduler.framework.jobs.session_jobs import SettledJobs
@@ -25,17 +28,16 @@ def begin_cycle(model: Cluster, configuration: Configuration, now: float, keys: 
     model.cycle += 1
     model.use_rules(configuration)
     deviations, claims = configuration.deviations, model.claims
-    limits = _enables(configuration, "predicate.NodeVolumeLimitsEnable")
-    claims.count_volumes(not (deviations.volumes_count_once and limits), not deviations.known_drivers)
-    claims.serve_extended_resources(
-        deviations.extended_resource_claims and _enables(configuration, "predicate.DynamicResourceAllocationEnable")
-    )
+    predicates = [option.arguments for tier in configuration.tiers for option in tier if option.name == "predicates"]
+    limits_volumes = _is_on(predicates, "predicate.NodeVolumeLimitsEnable")
+    allocates_devices = _is_on(predicates, "predicate.DynamicResourceAllocationEnable")
+    claims.count_volumes(not (deviations.volumes_count_once and limits_volumes), not deviations.known_drivers)
+    claims.serve_extended_resources(deviations.extended_resource_claims and allocates_devices)
     claims.settle()
     model.nominations.grow_older(now)
     model.keep(SettledJobs).refresh(model, configuration)
 
 
-def _enables(configuration: Configuration, key: str) -> bool:
+def _is_on(predicates: Iterable[Mapping[str, Any]], key: str) -> bool:
     """Whether the plugin predicates is configured, and an argument that is true by default is not false."""
-    options = (option for tier in configuration.tiers for option in tier if option.name == "predicates")
-    return any(get_bool(option.arguments.get(key)) is not False for option in options)
+    return any(get_bool(arguments.get(key)) is not False for arguments in predicates)

@@ -134,7 +134,7 @@ class Callbacks:
 
     def add(self, point: str, fn: Fn, basis: Any = None) -> None:
         """Add a function of this plugin; a second one replaces the first."""
-        plugin = self.current or self.plugin
+        plugin = self.current or self.plugin  # the property raises at any other time
         of_point = self._registered.get(point)
         if of_point is None:
             of_point = self._registered[point] = {}

@@ -311,7 +311,7 @@ class ResourceClaims:
                 del self._assumed_from[key, uid]
             if not steps:
                 del self.assumed[key]
-        if not any(uid in others for others in self.assumed.values()):
+        if uid in self._ended and not any(uid in others for others in self.assumed.values()):
             self._ended.discard(uid)
 
 
