@@ -6,14 +6,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.dst.oracle import active, owned_by, state_of
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
-from tests.dst.virtual import chance
 
 Object = dict[str, Any]
 
-SHARE = 0.33
-"""Of the runs in which users do that."""
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
 KIND, COMMAND_KIND = "jobs.batch.volcano.sh", "commands.bus.volcano.sh"
@@ -22,17 +20,16 @@ PASSING = ("Aborting", "Restarting", "Completing", "Terminating")
 """Phases that a Job leaves by itself."""
 WITHOUT_PODS = ("Aborted", "Completed", "Terminated")
 """Phases in which no pod of a Job is alive."""
-ENDED = ("Succeeded", "Failed")
 
 
-class Commands:
-    """The Commands of a run. Without them, each method does nothing."""
+class Commands(Part):
+    """The Commands of a run."""
+
+    name = "commands"
+    share = 0.33
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "commands") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
 
     async def step(self, number: int) -> None:
         """A step of the users, in addition to the others."""
@@ -73,7 +70,7 @@ class Commands:
         """What should have happened at the end, and has not."""
         found = [f"Command {name} was not executed" for name in self._server.objects(COMMAND_KIND)]
         for key, job in self._server.objects(KIND).items():
-            phase = ((job.get("status") or {}).get("state") or {}).get("phase", "")
+            phase = state_of(job)
             if job["metadata"].get("deletionTimestamp"):
                 continue
             if phase in PASSING:
@@ -81,8 +78,7 @@ class Commands:
             alive = [
                 pod["metadata"]["name"]
                 for pod in self._server.objects("pods").values()
-                if any(owner["uid"] == job["metadata"]["uid"] for owner in pod["metadata"].get("ownerReferences") or ())
-                and (pod.get("status") or {}).get("phase") not in ENDED
+                if owned_by(pod, job["metadata"]["uid"]) and active(pod)
             ]
             if phase in WITHOUT_PODS and alive:
                 found.append(f"Job {key} is {phase}, and has the pods {', '.join(sorted(alive))}")

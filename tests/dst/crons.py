@@ -7,14 +7,13 @@ from random import Random
 from typing import Any
 
 from tests.dst import manifests
+from tests.dst.oracle import owned_by, state_of
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
-from tests.dst.virtual import EPOCH, chance
+from tests.dst.virtual import EPOCH
 
 Object = dict[str, Any]
 
-SHARE = 0.2
-"""Of the runs that have CronJobs."""
 CRONJOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/cronjobs"
 JOBS, KIND = "jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh"
 SCHEDULED = "volcano.sh/cronjob-scheduled-timestamp"
@@ -25,14 +24,14 @@ SUSPENDED_AT = 70.0
 """Seconds after the faults until which CronJobs start Jobs."""
 
 
-class CronJobs:
-    """The CronJobs of a run. Without them, each method does nothing."""
+class CronJobs(Part):
+    """The CronJobs of a run."""
+
+    name = "cronjobs"
+    share = 0.2
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "cronjobs") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
         self._started: dict[str, float] = {}
         """By UID of a CronJob: when its last Job was created."""
         self._starts: set[tuple[str, str]] = set()
@@ -85,9 +84,7 @@ class CronJobs:
         return {
             name: job
             for name, job in self._server.objects(JOBS).items()
-            if any(owner["uid"] == uid for owner in job["metadata"].get("ownerReferences") or ())
-            and ((job.get("status") or {}).get("state") or {}).get("phase") not in ENDED
-            and not job["metadata"].get("deletionTimestamp")
+            if owned_by(job, uid) and state_of(job) not in ENDED and not job["metadata"].get("deletionTimestamp")
         }
 
     async def left(self, now: float, spent: float) -> list[str]:

@@ -5,30 +5,26 @@ from __future__ import annotations
 
 from tests.dst.devices_oracle import EXTENDED
 from tests.dst.manifests import Manifest
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
 from tests.dst.virtual import chance
 from volcano_py.sandbox.controllers.resource import resource_claim
-from volcano_py.sandbox.controllers.runtime import runner
-from volcano_py.sandbox.controllers.runtime.owners import Owners
 
 _API = "/apis/resource.k8s.io/v1"
 CLASSES, SLICES = f"{_API}/deviceclasses", f"{_API}/resourceslices"
 CLAIMS = f"{_API}/namespaces/default/resourceclaims"
 TEMPLATES = f"{_API}/namespaces/default/resourceclaimtemplates"
 DRIVER = "dev.simulated"
-SHARE = 0.25
-"""Of the runs that have devices."""
 
 
-class Devices:
-    """The devices of a run. Without them, each method does nothing."""
+class Devices(Part):
+    """The devices of a run."""
+
+    name = "devices"
+    share = 0.25
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "devices") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
 
     async def begin(self) -> None:
         """A class, templates of claims, and the controller of claims."""
@@ -41,10 +37,7 @@ class Devices:
         for count in (1, 2):
             body = {"metadata": {"name": f"of-{count}"}, "spec": {"spec": _request(count)}}
             await self._call("POST", TEMPLATES, body, "user")
-        api = self._server.api
-        owners = Owners(api.store)
-        owners.start()
-        runner.start([resource_claim.controller(api)], api.store, owners)
+        self._server.run(resource_claim.controller)
 
     async def node_created(self, node: str) -> None:
         """A node has one to three devices."""

@@ -6,14 +6,13 @@ from random import Random
 from typing import Any
 
 from tests.dst import manifests
+from tests.dst.oracle import state_of
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
 from tests.dst.virtual import chance
 
 Object = dict[str, Any]
 
-SHARE = 0.2
-"""Of the runs that have JobFlows."""
 _API = "flow.volcano.sh/v1alpha1"
 FLOWS = f"/apis/{_API}/namespaces/default/jobflows"
 TEMPLATES = f"/apis/{_API}/namespaces/default/jobtemplates"
@@ -24,14 +23,14 @@ MOST = 3
 """Flows in a run: each has up to three pods."""
 
 
-class JobFlows:
-    """The JobFlows of a run. Without them, each method does nothing."""
+class JobFlows(Part):
+    """The JobFlows of a run."""
+
+    name = "flows"
+    share = 0.2
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "flows") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
         self._flows = 0
 
     async def begin(self) -> None:
@@ -68,13 +67,13 @@ class JobFlows:
     def _phase(self, flow: str, entry: str) -> str | None:
         """The phase of an entry's Job; None: there is none."""
         job = self._server.objects(JOBS).get(f"default/{flow}-{entry}")
-        return None if job is None else ((job.get("status") or {}).get("state") or {}).get("phase", "")
+        return None if job is None else state_of(job)
 
     def left(self) -> list[str]:
         """Jobs that are missing at the end. A flow that has ended does not create those again that users delete."""
         found = []
         for flow in self._server.objects(KIND).values():
-            name, state = flow["metadata"]["name"], ((flow.get("status") or {}).get("state") or {}).get("phase", "")
+            name, state = flow["metadata"]["name"], state_of(flow)
             if flow["metadata"].get("deletionTimestamp") or state in ("Succeed", "Failed", "Terminating"):
                 continue
             found += [

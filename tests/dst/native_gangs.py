@@ -5,17 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
 from tests.dst.virtual import chance
 from volcano_py.sandbox.controllers.resource import group_protection
-from volcano_py.sandbox.controllers.runtime import runner
-from volcano_py.sandbox.controllers.runtime.owners import Owners
 
 Object = dict[str, Any]
 
-SHARE = 0.25
-"""Of the runs that have such groups."""
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 KIND = "podgroups.scheduling.k8s.io"
 JOB = "podgroup.scheduling.k8s.io"
@@ -23,25 +19,23 @@ JOB = "podgroup.scheduling.k8s.io"
 QUEUE = "volcano.sh/queue-name"
 
 
-class NativeGangs:
-    """The native gangs of a run. Without them, each method does nothing."""
+class NativeGangs(Part):
+    """The native gangs of a run."""
+
+    name = "native gangs"
+    share = 0.25
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self._used = chance(seed, "native gangs") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
 
     async def begin(self) -> None:
         """The controller that protects the groups of pods."""
-        if self._used:
-            owners = Owners(self._server.api.store)
-            owners.start()
-            runner.start([group_protection.controller(self._server.api)], self._server.api.store, owners)
+        if self.used:
+            self._server.run(group_protection.controller)
 
     def is_native(self, name: str) -> bool:
         """Whether a gang has a PodGroup of this API."""
-        return self._used and chance(self._seed, "native", name) < 0.5
+        return self.used and chance(self._seed, "native", name) < 0.5
 
     async def create(self, group: Object, pods: list[Object]) -> bool:
         """Create the PodGroup of a gang instead of Volcano's, and let its pods name it."""

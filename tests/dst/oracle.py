@@ -35,6 +35,16 @@ BINDER = "dispatcher"
 """The user that binds and evicts for the product."""
 CLAIMED = (*storage_oracle.KINDS, *devices_oracle.KINDS)
 """What pods claim: volumes and devices."""
+OBSERVED = (
+    "pods",
+    "nodes",
+    "podgroups.scheduling.volcano.sh",
+    "queues.scheduling.volcano.sh",
+    *CLAIMED,
+    shards.KIND,
+    native_gangs.KIND,
+)
+"""The collections on which the rules depend."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
 
 _SUFFIXES = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
@@ -69,6 +79,16 @@ def host_ports(pod: Object) -> set[int]:
 def active(pod: Object) -> bool:
     """Whether a pod uses its node."""
     return (pod.get("status") or {}).get("phase") not in ENDED
+
+
+def owned_by(obj: Object, uid: str) -> bool:
+    """Whether an object has an owner."""
+    return any(owner["uid"] == uid for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def state_of(job: Object) -> str:
+    """The phase of a Job or JobFlow; empty at first."""
+    return str(((job.get("status") or {}).get("state") or {}).get("phase", ""))
 
 
 def group_of(pod: Object) -> str:
@@ -168,18 +188,8 @@ class Oracle:
             kind, obj = "podgroups.scheduling.volcano.sh", native_gangs.as_group(obj)
         key = _key(obj)
         before = self.objects[kind].get(key)
-        if kind in CLAIMED:
-            if type_ == "DELETED":
-                self.objects[kind].pop(key, None)
-            else:
-                self.objects[kind][key] = obj
-                if kind == devices_oracle.CLAIMS:
-                    self.violations += [
-                        f"{now:.3f} s: {text}" for text in devices_oracle.wrong_claim(obj, self.objects)
-                    ]
-            return
-        if kind == shards.KIND:
-            self._shards[key].append((now, {} if type_ == "DELETED" else obj))
+        if kind in (*CLAIMED, shards.KIND):
+            self._claimed(now, kind, key, None if type_ == "DELETED" else obj)
             return
         self._check_gangs(now)
         self._check_over(now)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tests.dst import devices_oracle, native_gangs, shards
+from tests.dst import devices_oracle, native_gangs
 from tests.dst.fits import Objects, what_fits
-from tests.dst.oracle import CLAIMED
+from tests.dst.oracle import OBSERVED, owned_by, state_of
 from tests.dst.replicas import SchedulerReplica
 
 if TYPE_CHECKING:
@@ -23,15 +23,6 @@ UNCHANGED = 12.0
 """Seconds without a change after which nothing more is expected: the counters of queues are written every 5 seconds."""
 RESTART = 35.0
 """Seconds after a restart in which nothing may change."""
-KINDS = (
-    "pods",
-    "nodes",
-    "podgroups.scheduling.volcano.sh",
-    "queues.scheduling.volcano.sh",
-    *CLAIMED,
-    shards.KIND,
-    native_gangs.KIND,
-)
 
 
 class Quiet:
@@ -55,7 +46,7 @@ class Quiet:
             await self._restart()
 
     def _objects(self) -> Objects:
-        return {kind: self.run.server.objects(kind) for kind in KINDS}
+        return {kind: self.run.server.objects(kind) for kind in OBSERVED}
 
     def _left(self) -> list[str]:
         """What should have happened, and has not."""
@@ -69,14 +60,10 @@ class Quiet:
 
     def _job(self, key: str, job: dict[str, Any], objects: Objects) -> list[str]:
         """A Job whose PodGroup is admitted has its pods."""
-        uid, state = job["metadata"]["uid"], (job.get("status") or {}).get("state", {}).get("phase", "")
+        uid, state = job["metadata"]["uid"], state_of(job)
         if state not in ("", "Pending", "Running") or job["metadata"].get("deletionTimestamp"):
             return []
-        groups = [
-            group
-            for group in objects["podgroups.scheduling.volcano.sh"].values()
-            if any(owner["uid"] == uid for owner in group["metadata"].get("ownerReferences") or ())
-        ]
+        groups = [group for group in objects["podgroups.scheduling.volcano.sh"].values() if owned_by(group, uid)]
         if not groups:
             return [f"Job {key} has no PodGroup"]
         phase = (groups[0].get("status") or {}).get("phase")
@@ -86,11 +73,7 @@ class Quiet:
             is_open = (queue.get("status") or {}).get("state") == "Open"
             return [f"the PodGroup of Job {key} is not admitted"] if alone and is_open else []
         wanted = sum(task["replicas"] for task in job["spec"]["tasks"])
-        pods = [
-            pod
-            for pod in objects["pods"].values()
-            if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())
-        ]
+        pods = [pod for pod in objects["pods"].values() if owned_by(pod, uid)]
         return [f"Job {key} ({state}) has {len(pods)} of {wanted} pods"] if len(pods) < wanted else []
 
     async def _settle(self) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from tests.dst import crons, native_gangs, pipes, shards, virtual
+from tests.dst import crons, pipes, virtual
 from tests.dst.cluster import Cluster
 from tests.dst.faults import Faults, Kind
 from tests.dst.loop import SimulatedLoop
 from tests.dst.network import Network, Place, SimulatedTransport
-from tests.dst.oracle import CLAIMED, Oracle
+from tests.dst.oracle import OBSERVED, Oracle
 from tests.dst.processes import Process
 from tests.dst.quiet import Quiet
 from tests.dst.replicas import ControllerReplica, Replica, SchedulerReplica, install
@@ -28,16 +28,6 @@ STEPS = 200
 LATE = 12
 """The last steps, in which users ask more often for the place of others."""
 PRODUCT = ("scheduler", "dispatcher", "controllers")
-OBSERVED = (
-    "pods",
-    "nodes",
-    "podgroups.scheduling.volcano.sh",
-    "queues.scheduling.volcano.sh",
-    *CLAIMED,
-    shards.KIND,
-    native_gangs.KIND,
-)
-"""The collections whose writes the oracle observes."""
 USERS = ("scheduler", "dispatcher", "controllers", "user", "node", "rival", "garbage-collector")
 
 

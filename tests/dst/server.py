@@ -22,6 +22,9 @@ from volcano_py.sandbox.apiserver.assembly import new_api, new_server, put
 from volcano_py.sandbox.apiserver.http.server import Server
 from volcano_py.sandbox.apiserver.registry.api import Api
 from volcano_py.sandbox.apiserver.registry.request import User
+from volcano_py.sandbox.controllers.runtime import runner
+from volcano_py.sandbox.controllers.runtime.owners import Owners
+from volcano_py.sandbox.controllers.runtime.runner import Controller
 
 KUBERNETES = "1.37"
 GROUPS = ("system:masters", "system:authenticated")
@@ -142,6 +145,12 @@ class ApiServer:
     def start(self) -> None:
         """Send bookmarks, as a running server does."""
         asyncio.get_running_loop().create_task(self.server._send_bookmarks(), context=self.context.copy())
+
+    def run(self, *made: Callable[[Api], Controller]) -> None:
+        """Run controllers of Kubernetes: those of the sandbox."""
+        owners = Owners(self.api.store)
+        owners.start()
+        runner.start([make(self.api) for make in made], self.api.store, owners)
 
     def begin(self, user: str, request: HttpRequest, process: str = "") -> asyncio.Task[Any]:
         """Serve a request as a task of the server."""

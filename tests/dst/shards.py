@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
-from tests.dst.virtual import chance
 
 Object = dict[str, Any]
 
-SHARE = 0.12
-"""Of the runs that have shards."""
 KIND = "nodeshards.shard.volcano.sh"
 PATH = "/apis/shard.volcano.sh/v1alpha1/nodeshards"
 OWN, OTHER = "volcano", "agent-scheduler"
 
 
-class Shards:
-    """The shards of a run. Without them, each method does nothing. The other scheduler is simulated."""
+class Shards(Part):
+    """The shards of a run. The other scheduler is simulated."""
+
+    name = "shards"
+    share = 0.12
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "shards") < SHARE
-        self._server = server
-        self._call = call
+        super().__init__(server, seed, call)
 
     async def follow(self) -> None:
         """The other scheduler takes the nodes of its shard that the product's scheduler does not use."""

@@ -3,19 +3,14 @@ of volumes, which are those of the sandbox."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any
 
 from tests.dst.manifests import Manifest
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
+from tests.dst.storage_oracle import claims_of, node_of
 from tests.dst.virtual import chance
-from volcano_py.sandbox.controllers.runtime import runner
-from volcano_py.sandbox.controllers.runtime.owners import Owners
 from volcano_py.sandbox.controllers.storage import persistent_volume, volume_protection
-
-Call = Callable[[str, str, Any, str], Awaitable[int]]
-"""One request: method, path, body, user."""
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -23,18 +18,16 @@ CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 DRIVER = "csi.simulated"
 LOCAL, WAITING, IMMEDIATE = "local", "waiting", "immediate"
-SHARE = 0.35
-"""Of the runs that have volumes."""
 
 
-class Storage:
-    """The volumes of a run. Without them, each method does nothing."""
+class Storage(Part):
+    """The volumes of a run."""
+
+    name = "volumes"
+    share = 0.35
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "volumes") < SHARE
-        self._server = server
-        self._seed = seed
-        self._call = call
+        super().__init__(server, seed, call)
         self._local = 0
 
     async def begin(self) -> None:
@@ -46,11 +39,7 @@ class Storage:
         for name, provisioner, mode in rows:
             body = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode}
             await self._call("POST", CLASSES, body, "user")
-        api = self._server.api
-        owners = Owners(api.store)
-        owners.start()
-        controllers = [persistent_volume.controller(api), volume_protection.controller(api)]
-        runner.start(controllers, api.store, owners)
+        self._server.run(persistent_volume.controller, volume_protection.controller)
 
     async def node_created(self, node: str) -> None:
         """A node has local volumes, and a limit of attached ones."""
@@ -113,26 +102,14 @@ class Storage:
         """Delete claims whose pods are gone, and replace local volumes that were deleted with their claims."""
         if not self.used:
             return
-        wanted = {f"default/{c}" for pod in self._server.objects("pods").values() for c in claims_of(pod)}
+        wanted = {key for pod in self._server.objects("pods").values() for key in claims_of(pod)}
         for key, claim in self._server.objects("persistentvolumeclaims").items():
             if key not in wanted and not claim["metadata"].get("ownerReferences"):
                 await self._call("DELETE", f"{CLAIMS}/{key.partition('/')[2]}", None, "user")
-        there = [local_node(volume) for volume in self._server.objects("persistentvolumes").values()]
+        there = [node_of(volume) for volume in self._server.objects("persistentvolumes").values()]
         for node in sorted(self._server.objects("nodes")):
             if there.count(node) < 2:
                 await self._add_local(node)
-
-
-def claims_of(pod: Manifest) -> list[str]:
-    """The names of the claims of a pod."""
-    volumes = pod["spec"].get("volumes") or ()
-    return [v["persistentVolumeClaim"]["claimName"] for v in volumes if v.get("persistentVolumeClaim")]
-
-
-def local_node(volume: Manifest) -> str:
-    """The node of a local volume; empty for others."""
-    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
-    return str(required["nodeSelectorTerms"][0]["matchExpressions"][0]["values"][0]) if required else ""
 
 
 def _mount(pod: Manifest, claim: str) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from tests.dst.parts import Call, Part
 from tests.dst.server import ApiServer
-from tests.dst.storage import Call
-from tests.dst.virtual import chance
 
-SHARE = 0.25
-"""Of the runs in which HyperNodes are discovered."""
 SOURCE = "volcano.sh/network-topology-source"
 CONFIGURATION = """\
 networkTopologyDiscovery:
@@ -20,13 +17,14 @@ networkTopologyDiscovery:
 """
 
 
-class Topology:
-    """The discovery of a run. Without it, each method does nothing."""
+class Topology(Part):
+    """The discovery of a run."""
+
+    name = "topology"
+    share = 0.25
 
     def __init__(self, server: ApiServer, seed: str, call: Call) -> None:
-        self.used = chance(seed, "topology") < SHARE
-        self._server = server
-        self._call = call
+        super().__init__(server, seed, call)
 
     async def begin(self) -> None:
         """The configuration of the controllers."""
